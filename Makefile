@@ -35,9 +35,6 @@ test-commit: .venv/ready ## Run the quick ring and, in the same processes, what 
 test-slice: .venv/ready ## Run a sixtieth of the long ring, and what your change touches of it
 	@$(PYTEST) -m long --slice HEAD $(PYTEST_ARGS)
 
-# The tests of small inputs, again with the plans of large ones.
-PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
-	$(addprefix tests/integration/test_, append.py messages.py metrics.py unknown.py)
 # A container holds the jars that the others run on. So it runs only the graph's tests of loads, and
 # those that its settings, its Java and its memory could change.
 IN_CONTAINER := $(addprefix tests/integration/graph/test_, load.py \
@@ -57,8 +54,6 @@ LEDGER = .long/$$(git rev-parse HEAD)
 test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
 	@failed=; \
 	$(PYTEST) --resume $(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
-	VIZPUB_TEST_PLANS=large $(PYTEST) --resume $(LEDGER).large.txt -m "not long" $(PLANNED) || \
-		failed=1; \
 	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume $(LEDGER).container.txt \
 		-m "not long" $(IN_CONTAINER) || failed=1; \
 	for python in $$(.ci/pythons); do .ci/wheel $$python tests/unit || failed=1; done; \

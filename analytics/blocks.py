@@ -146,7 +146,19 @@ def measure_block(
         peers.append(peer_columns)
         intervals.append(interval_columns)
         if measures.topics:
-            topics.append(_measure_topics(snapshot))
+            begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
+            topic_numbers, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
+            values = topic_measures(
+                snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber
+            )
+            topics.append(
+                {
+                    "interval": np.full(topic_numbers.size, snapshot.interval),
+                    "topic": topic_numbers,
+                    "subscribers": np.diff(bounds),
+                    **dict(zip(TOPIC_COLUMNS, values.T, strict=True)),
+                }
+            )
     return BlockMetrics(
         _concatenate(peers, PEER_TYPES),
         _concatenate(topics, TOPIC_TYPES),
@@ -224,19 +236,6 @@ def _measure_overlay(snapshot: IndexedSnapshot, measures: Measures) -> tuple[Col
     return peer_columns, {
         "interval": np.array([snapshot.interval]),
         "average_path_length_error": np.array([paths.average_path_length_error]),
-    }
-
-
-def _measure_topics(snapshot: IndexedSnapshot) -> Columns:
-    """Rows of `TOPIC_TYPES` of one interval."""
-    begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
-    topics, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
-    values = topic_measures(snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber)
-    return {
-        "interval": np.full(topics.size, snapshot.interval),
-        "topic": topics,
-        "subscribers": np.diff(bounds),
-        **dict(zip(TOPIC_COLUMNS, values.T, strict=True)),
     }
 
 

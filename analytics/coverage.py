@@ -1,4 +1,4 @@
-"""How messages reach their peers: a line for each, and quantiles of many at the same times."""
+"""The share of peers that messages reach: a line for each, and quantiles of many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Line = tuple[Floats, Floats]
 
 
 def lines_of(table: pa.Table, along: str = "delay_us") -> Iterator[tuple[str, Line]]:
-    """The name and the line of each message, of a table with `message_name`, `share` and this
+    """Yield the name and the line of each message, of a table with `message_name`, `share` and this
     column, in which the rows of a message are next to each other and in order.
     """
     if not len(table):
@@ -33,18 +33,18 @@ def lines_of(table: pa.Table, along: str = "delay_us") -> Iterator[tuple[str, Li
         yield names[first].as_py(), (at[first:end], share[first:end])
 
 
-def held(times: Floats, line: Line) -> Floats:
-    """The share reached at each time; before the first of the line, as there."""
+def shares_at(times: Floats, line: Line) -> Floats:
+    """Return the share reached at each time; before the first time of the line, as there."""
     at, share = line
-    found: Floats = share[np.maximum(np.searchsorted(at, times, side="right") - 1, 0)]
-    return found
+    shares: Floats = share[np.maximum(np.searchsorted(at, times, side="right") - 1, 0)]
+    return shares
 
 
-def quantiles(found: Sequence[Line], shares: Sequence[float]) -> tuple[Floats, Floats]:
-    """STEPS times up to the end of the last line, and the quantiles of what the lines hold then;
-    a row for each of the `shares`.
+def quantiles(lines: Sequence[Line], shares: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return STEPS times up to the end of the last line, and the quantiles of the lines at these; a
+    row for each of the `shares`.
     """
-    times = np.linspace(0, max(at[-1] for at, _ in found), STEPS)
-    rows = np.array([held(times, line) for line in found])
+    times = np.linspace(0, max(at[-1] for at, _ in lines), STEPS)
+    rows = np.array([shares_at(times, line) for line in lines])
     edges: Floats = np.quantile(rows, shares, axis=0)
     return times, edges

@@ -74,7 +74,19 @@ def engine_by_part(
     counts: Counter[str] = Counter()
     for rows in overlay:
         counts["intervals"] += len(rows)
-        for name, flags in _flag_sampled(rows, measures.max_edge_visits).items():
+        peers, links = (pc.cast(rows[name], "double") for name in ("network_size", "links"))
+        cost = pc.multiply(peers, pc.add(peers, links))
+        is_costly = (
+            pc.greater(cost, measures.max_edge_visits),
+            pc.greater(cost, TARGETS_A_WORD * measures.max_edge_visits),
+        )
+        # Intervals that were too large to measure exactly, or at all.
+        flags_by_name = {
+            "betweenness": pc.and_(is_costly[0], pc.greater(peers, LEAST_SOURCES)),
+            "distances": pc.and_(is_costly[1], pc.greater(peers, LEAST_TARGETS)),
+            "left_out": pc.and_(pc.greater(links, 0), pc.is_null(rows["diameter"])),
+        }
+        for name, flags in flags_by_name.items():
             counts[name] += pc.sum(flags).as_py() or 0
     parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
@@ -86,18 +98,3 @@ def engine_by_part(
     if not measures.betweenness:
         del parts["betweenness"]
     return parts
-
-
-def _flag_sampled(rows: pa.RecordBatch, max_edge_visits: float) -> dict[str, pa.Array]:
-    """Flag intervals that were too large to measure betweenness or distances exactly, or at all."""
-    peers, links = (pc.cast(rows[name], "double") for name in ("network_size", "links"))
-    cost = pc.multiply(peers, pc.add(peers, links))
-    is_costly = (
-        pc.greater(cost, max_edge_visits),
-        pc.greater(cost, TARGETS_A_WORD * max_edge_visits),
-    )
-    return {
-        "betweenness": pc.and_(is_costly[0], pc.greater(peers, LEAST_SOURCES)),
-        "distances": pc.and_(is_costly[1], pc.greater(peers, LEAST_TARGETS)),
-        "left_out": pc.and_(pc.greater(links, 0), pc.is_null(rows["diameter"])),
-    }

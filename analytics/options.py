@@ -22,9 +22,20 @@ DAMPING = 0.85
 """Probability that PageRank's walk follows a link."""
 
 
+PLAIN_PLANS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""Settings of Spark for plans that only move rows, as those of an ingest do: to compile or adapt
+them takes longer than they run. Two million reports take the same processor time either way. The
+engine graphframes goes without these settings.
+"""
+
+
 @dataclass(frozen=True)
 class Measures:
-    """What an engine measures."""
+    """Options of what an engine measures."""
 
     betweenness: bool = True
     topics: bool = True

@@ -36,7 +36,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class MetricDeclaration:
-    """What the decorator says of a function."""
+    """Declaration of a metric by the decorator."""
 
     level: str
     name: str

@@ -92,6 +92,11 @@ def interval_columns(
         total(peers["reachable_peers"]),
     )
     pairs = n * (n - 1)
+    # The number of peers in each component of each interval.
+    component = peers["component"]
+    width = int(component.max()) + 1
+    component_sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
+    largest: _Array = component_sizes.reshape(-1, width).max(axis=1)
     return {
         "interval": numbers,
         "network_size": sizes,
@@ -107,7 +112,7 @@ def interval_columns(
         # A component is named after its smallest peer, which is in it.
         "weak_components": total((peers["component"] == peers["peer"]).astype(np.int32)),
         "strong_components": total((peers["strong_component"] == peers["peer"]).astype(np.int32)),
-        "largest_weak_component_share": _largest_component_sizes(place, peers["component"]) / n,
+        "largest_weak_component_share": largest / n,
     }
 
 
@@ -133,11 +138,3 @@ def _ratio(part: _Array, total: _Array) -> _Floats:
 def _mean_where_known(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
     is_known = values >= 0  # neither -1 nor NaN
     return _ratio(total(np.where(is_known, values, 0)), total(is_known.astype(np.int32)))
-
-
-def _largest_component_sizes(place: _Array, component: _Array) -> _Array:
-    """Number of peers in the largest component of each interval."""
-    width = int(component.max()) + 1
-    sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
-    largest: _Array = sizes.reshape(-1, width).max(axis=1)
-    return largest

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import measure_versions
-from vizpub.model.columns import Column, Table
+from vizpub.model.columns import Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +51,7 @@ _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task of steps is about, besides its tables."""
+    """Constants of a task of steps."""
 
     first: int
     last: int
@@ -175,10 +175,14 @@ def compute_tables(
         _register_tables(database, steps, tables, context)
         for step in steps:
             if step.function:
-                _apply_function(database, step, context)
+                (name,) = step.takes
+                result = step.function(_batches(database, name).read_all(), context)
+                database.register("/" + step.makes, result)
+                database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
                 continue
             if step.fold:
-                yield from step.fold(_ordered(database, step))
+                (name,) = step.takes
+                yield from step.fold(_batches(database, name))
                 continue
             kind = "TABLE" if step.makes in definitions else "VIEW"
             database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
@@ -266,35 +270,22 @@ def _message_range(
     return first, end
 
 
-def _ordered(database: duckdb.DuckDBPyConnection, one: Step) -> Iterator[pa.RecordBatch]:
-    """The rows of the table that a step takes."""
-    (name,) = one.takes
-    return iter(database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS))
-
-
-def _apply_function(database: duckdb.DuckDBPyConnection, step: Step, context: TaskContext) -> None:
-    """Do a step that is a function."""
-    assert step.function
-    (name,) = step.takes
-    rows = database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS).read_all()
-    database.register("/" + step.makes, step.function(rows, context))
-    database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
+def _batches(database: duckdb.DuckDBPyConnection, table: str) -> pa.RecordBatchReader:
+    return database.sql(f"FROM {_sql_name(table)}").to_arrow_reader(_BATCH_ROWS)
 
 
 def _table_rows(database: duckdb.DuckDBPyConnection, definition: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a table that was made, with the columns that it is to have."""
     relation = database.sql(f"FROM {_sql_name(definition.name)}")
-    columns = ", ".join(_column(column, column.name in relation.columns) for column in definition)
-    ordered = relation.project(columns).order(
+    values = {c.name: f'"{c.name}"' if c.name in relation.columns else "NULL" for c in definition}
+    columns = (
+        f'{values[c.name]}::{_TYPES.get(c.type, "BOOLEAN")} AS "{c.name}"' for c in definition
+    )
+    ordered = relation.project(", ".join(columns)).order(
         ", ".join(f'"{name}" NULLS FIRST' for name in definition.key)
     )
     for rows in ordered.to_arrow_reader(_BATCH_ROWS):
         yield rows.cast(definition.arrow)
-
-
-def _column(column: Column, exists: bool) -> str:
-    value = f'"{column.name}"' if exists else "NULL"
-    return f'{value}::{_TYPES.get(column.type, "BOOLEAN")} AS "{column.name}"'
 
 
 def _sql_name(table: str) -> str:

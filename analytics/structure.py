@@ -219,15 +219,14 @@ def structure_rows(
 def _arrow_columns(
     columns: Mapping[str, npt.NDArray[Any]], fields: Iterable[pa.Field]
 ) -> list[pa.Array]:
-    """NaN, and -1 of integers, become null."""
-    return [_arrow_column(columns[field.name], field.type) for field in fields]
-
-
-def _arrow_column(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
-    array = pa.array(values, from_pandas=True).cast(type_)
-    if values.dtype.kind == "i":
-        array = pc.if_else(pc.equal(array, -1), pa.scalar(None, type_), array)
-    return array
+    """Convert columns; NaN, and -1 of integers, become null."""
+    arrays = []
+    for field in fields:
+        array = pa.array(columns[field.name], from_pandas=True).cast(field.type)
+        if columns[field.name].dtype.kind == "i":
+            array = pc.if_else(pc.equal(array, -1), pa.scalar(None, field.type), array)
+        arrays.append(array)
+    return arrays
 
 
 def _beside_first_peers(

@@ -32,7 +32,8 @@ from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
-from vizpub.ingest.pipeline import IngestRequest, ingest_in
+from vizpub.ingest.pipeline import ingest_in
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.spark.session import spark_session
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import StoredRun

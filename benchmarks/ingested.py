@@ -14,7 +14,8 @@ from typing import Any
 from benchmarks.steps import Steps
 from benchmarks.variants import VARIANTS
 from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import IngestRequest, ingest
+from vizpub.ingest.pipeline import ingest
+from vizpub.ingest.request import IngestRequest
 
 RUN = "benchmark"
 

@@ -153,7 +153,8 @@ class PlannedRun:
         """Ingest the reports, and store the costs."""
         from vizpub.analytics.options import Measures
         from vizpub.ingest.measures.choice import MeasurementOptions
-        from vizpub.ingest.pipeline import IngestRequest, ingest
+        from vizpub.ingest.pipeline import ingest
+        from vizpub.ingest.request import IngestRequest
 
         start = time.perf_counter()
         request = IngestRequest(

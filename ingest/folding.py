@@ -22,8 +22,9 @@ from vizpub.ingest.inputs.reader import (
     rows_of_splits,
 )
 from vizpub.ingest.job import Job, stored_name
-from vizpub.ingest.sources.base import Tallies
+from vizpub.ingest.sources.base import SourceInput, Tallies
 from vizpub.ingest.tasks.fold import RowFold, RunCounts
+from vizpub.ingest.tasks.items import share_items
 from vizpub.ingest.tasks.packs import PACKS, OrderedFold, pack_rows
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.ingest.tasks.steps import StepInput, name_broken_files
@@ -31,27 +32,25 @@ from vizpub.ingest.tasks.steps import StepInput, name_broken_files
 
 def fold_input(job: Job) -> None:
     """Read the input, write the source's tables, and set the manifest's `totals`."""
-    earlier = job.base.totals if job.base else None
-    row_fold, counts = _fold_once(job, earlier)
-    all_counts = job.plan.combine_counts(counts)
-    if job.source.is_refuted(row_fold, all_counts, job.options):
-        _, counts = _fold_once(job, all_counts)
+    row_fold, counts = _fold_once(job, job.base.totals if job.base else None)
+    if job.source.is_refuted(row_fold, counts, job.options):
+        _, counts = _fold_once(job, counts)
     job.update(totals=counts)
 
 
 def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
-    """Read and fold the input, given earlier counts. Return the fold and the new counts."""
-    source, files, options = job.source, job.files, job.options
+    """Read and fold the input, given earlier counts. Return the fold and the counts of all
+    input.
+    """
+    source, files = job.source, job.files
     splits = number_splits(job.spark, source.splits(files))
 
-    def tallies(tally_reader: SplitReader) -> Tallies:
-        rows = read_in_tasks(job.spark, splits, tally_reader, job.small).where(
-            f"kind = {int(RowKind.TALLY)}"
-        )
-        return [json.loads(row.record) for row in rows.select("record").collect()]
+    def count_first(tally_reader: SplitReader) -> Tallies:
+        rows = read_in_tasks(job.spark, splits, tally_reader)
+        return [json.loads(row.record) for row in rows.where(f"kind = {RowKind.TALLY:d}").collect()]
 
-    split_reader = source.reader(files, options, tallies, earlier)
-    row_fold = source.make_fold(files, options, earlier)
+    source_input = SourceInput(files, job.options, count_first, earlier)
+    split_reader, row_fold = source.reader(source_input), source.make_fold(source_input)
     if job.base and job.base.clock and isinstance(row_fold, RowFold):
         row_fold.final = job.base.clock.last
     rows, ordered = _rows_by_peer(job, splits, split_reader, row_fold)
@@ -66,7 +65,8 @@ def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
     job.update(inputs=tuple(inputs))
     job.records_seen = sum(one["seen"] for one in summaries)
     job.refusals = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
-    return row_fold, source.combine_tallies([one["counted"] for one in summaries])
+    new_counts = source.combine_tallies([one["counted"] for one in summaries])
+    return row_fold, job.plan.combine_counts(new_counts)
 
 
 def _rows_by_peer(
@@ -77,49 +77,31 @@ def _rows_by_peer(
     """
     spark, states = job.spark, job.states
     if job.small:
-        everything = partial(
-            _read_everything, splits=splits, split_reader=split_reader, states=states
-        )
-        return spark.range(0, 1, 1, 1), OrderedFold(row_fold, everything)
+
+        def read_everything(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from rows_of_splits(splits, split_reader)
+            yield from _rows_of_states(states)
+
+        return spark.range(0, 1, 1, 1), OrderedFold(row_fold, read_everything)
     tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
-    packs = read_in_tasks(
-        spark, splits, split_reader, False, partial(pack_rows, parts=tasks), PACKS
-    )
+    packs = read_in_tasks(spark, splits, split_reader, partial(pack_rows, parts=tasks), PACKS)
     if states:
-        numbers = spark.range(0, len(states), 1, len(states))
-        packs = packs.unionAll(numbers.mapInArrow(partial(_pack_states, states, tasks), PACKS))
+
+        def pack_states(share: Sequence[StepInput]) -> Iterator[pa.RecordBatch]:
+            return pack_rows(_rows_of_states(share), tasks)
+
+        packs = packs.unionAll(share_items(spark, states, pack_states, PACKS, len(states)))
     return packs.repartitionById(tasks, "part"), OrderedFold(row_fold)
 
 
-def _read_everything(
-    batches: Iterable[pa.RecordBatch],
-    splits: Sequence[InputSplit],
-    split_reader: SplitReader,
-    states: Sequence[StepInput],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a small input, read by the task that folds them."""
-    del batches
-    yield from rows_of_splits(splits, split_reader)
-    yield from _rows_of_states(states)
-
-
-def _pack_states(
-    states: Sequence[StepInput], parts: int, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        own_states = (states[number] for number in batch.column(0).to_pylist())
-        yield from pack_rows(_rows_of_states(own_states), parts)
-
-
-def _batches(states: Iterable[StepInput]) -> Iterator[pa.RecordBatch]:
-    for one in states:
-        with name_broken_files([one]):
-            yield from one.selected_rows.to_batches()
+def _stored_batches(state: StepInput) -> Iterator[pa.RecordBatch]:
+    with name_broken_files([state]):
+        yield from state.selected_rows.to_batches()
 
 
 def _rows_of_states(states: Iterable[StepInput]) -> Iterator[pa.RecordBatch]:
     """Yield the row with which each peer resumes, from its state after the last append."""
-    for state in _batches(states):
+    for state in chain.from_iterable(map(_stored_batches, states)):
         nothing = np.zeros(len(state), np.int64)
         columns = {
             "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),

@@ -26,10 +26,10 @@ from vizpub.ingest.growth import AppendPlan
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.plan import IngestPlan, end_tick
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, Source, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
-from vizpub.ingest.tasks import frames
 from vizpub.ingest.tasks.sink import Fold, OutputTable, write_tables
 from vizpub.ingest.tasks.staged import STAGED, is_staged, macro_text
 from vizpub.ingest.tasks.steps import BlockFold, FoldChain, LaterTable, StepInput, TaskBlock
@@ -56,26 +56,34 @@ class _PendingStep(NamedTuple):
 
 @dataclass
 class Job:
-    """A running ingest: its run, its options, and the tables made so far."""
+    """A running ingest: its request, its run, and the tables made so far."""
 
     spark: SparkSession
     writer: RunWriter
+    request: IngestRequest
     files: tuple[InputFile, ...]
-    options: SourceOptions
-    measuring: MeasurementOptions
+    """The files to read."""
     small: bool = False
-    """See vizpub.ingest.spark.scale; the session is tuned for it."""
+    """See vizpub.ingest.spark.scale."""
     account: Account = field(default_factory=Account)
     watch: _Watch = lambda _: nullcontext()
     note: Callable[[str], None] = lambda _: None
     """Called with notes on the current stage, for the log."""
-    keep_going: bool = False
-    """Continue even if most records are refused."""
     records_seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
     _pending: list[_PendingStep] = field(init=False, default_factory=list)
     refusals: Counter[str] = field(init=False, default_factory=Counter)
     """Refused records by reason."""
+
+    @property
+    def options(self) -> SourceOptions:
+        """Options of the source."""
+        return self.request.options
+
+    @property
+    def measuring(self) -> MeasurementOptions:
+        """Options of the measurements."""
+        return self.request.measuring
 
     @property
     def manifest(self) -> Manifest:
@@ -130,22 +138,20 @@ class Job:
         if stage.name not in self.manifest.stages:
             with self.watch(stage.name):
                 stage.work(self)
-                self._commit(stage.name)
+                new_tables = {
+                    name: entry
+                    for name, entry in self.manifest.tables.items()
+                    if entry.stage is None
+                }
+                done = self.manifest.with_stage(stage.name, new_tables)
+                if self.small:
+                    self.writer.manifest = done
+                else:
+                    self.writer.commit(done)
 
     def update(self, **changes: Any) -> None:
         """Change fields of the manifest; they are committed with the current stage."""
         self.writer.manifest = replace(self.manifest, **changes)
-
-    def _commit(self, stage: str) -> None:
-        """Commit all tables and changes since the last stage together."""
-        new_tables = {
-            name: entry for name, entry in self.manifest.tables.items() if entry.stage is None
-        }
-        done = self.manifest.with_stage(stage, new_tables)
-        if self.small:
-            self.writer.manifest = done
-        else:
-            self.writer.commit(done)
 
     def make_from_whole_input(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
         """Make tables from the whole input, by steps in one task."""
@@ -371,16 +377,6 @@ class Job:
         parts = earlier.parts if earlier else ()
         older = self.writer.merge(stored_name(name), parts)
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
-
-    def frame_of_parts(
-        self, name: str, parts: Sequence[Part], since: Since | None = None
-    ) -> DataFrame:
-        """Return a Spark frame of the parts' rows, or of those that `since` selects; only files
-        that may have such rows are opened.
-        """
-        schema = self.manifest.definition(name).arrow
-        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
-        return frames.frame_of_files(self.spark, stored, since)
 
 
 def stored_name(name: str) -> str:

@@ -22,44 +22,43 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from importlib.metadata import version
-from itertools import chain
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from vizpub.analytics.graphframes.graphs import load_graphframes
 from vizpub.analytics.own import OwnFunction
 from vizpub.ingest.account import END, START, Account
-from vizpub.ingest.inputs.files import ResolvedPath, find_files
 from vizpub.ingest.inputs.inventory import (
     STEP,
-    Inventory,
     check_layers,
     check_options,
-    check_source,
     take_inventory,
 )
 from vizpub.ingest.job import Job
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.plan import end_tick
-from vizpub.ingest.sources import SOURCES, find_source, sources_for
+from vizpub.ingest.request import IngestRequest
+from vizpub.ingest.sources import find_source, sources_for
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.cluster import is_local
 from vizpub.ingest.spark.progress import report_failed_tasks, watch_progress
-from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore_spark, tune_spark
+from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small
 from vizpub.ingest.spark.session import vizpub_errors
 from vizpub.ingest.spark.warm import warm_session
 from vizpub.ingest.stages import STAGES, STEPS, run_stages
-from vizpub.ingest.starting import PUT_BACK, RequestedRun, StartingPoint, check_own_metrics
-from vizpub.ingest.starting import find_start as start_of
+from vizpub.ingest.starting import (
+    PUT_BACK,
+    RequestedRun,
+    StartingPoint,
+    check_own_metrics,
+    find_start,
+)
 from vizpub.model.errors import NeedsSettling, UseError
 from vizpub.model.progress import Progress, silent
-from vizpub.model.run import check_run_name
 from vizpub.model.tables import table
 from vizpub.model.wording import amount, was_or_were
 from vizpub.runstore.inputs import all_inputs
@@ -70,59 +69,8 @@ from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
-_OWN_FOLDERS = ("runs", "collected", "neo4j", SCRATCH)
-"""Folders of a workspace that are no input of a folder around it."""
-_TIGHTER = 10
-"""A Parquet file is at least this many times smaller than compressed lines of the same content."""
-
-
-@dataclass(frozen=True)
-class IngestRequest:
-    """The input, the name and the options of a run to make."""
-
-    paths: tuple[str, ...]
-    run: str
-    workspace: Path
-    source: str = "auto"
-    options: SourceOptions = field(default_factory=SourceOptions)
-    measuring: MeasurementOptions = field(default_factory=MeasurementOptions)
-    replace: bool = False
-    """Replace an existing run, whatever it was made from."""
-    append: bool = False
-    """Add files to an existing run that it was not made from yet."""
-    settle: bool = True
-    """If files cannot be added to the run as it is, rebuild it from all of them."""
-    settles: tuple[int, int] | None = None
-    """With `replace`: `paths` have all files of the run, which had that number and size."""
-    collection: str = ""
-    """The identity of the collection that makes the run; empty = none does."""
-    keep_going: bool = False
-    """Continue even if most records are refused."""
-    master: str | None = None
-    """Spark master; null = the environment's, or this machine."""
-    profile: bool = False
-    """Record processor time and memory, too."""
-
-    def __post_init__(self) -> None:
-        """Raises: UseError for options that exclude each other, and an invalid run name."""
-        check_run_name(self.run)
-        if self.append and self.replace:
-            raise UseError("--append adds to a run, --replace recreates it: give only one of them")
-
-    @cached_property
-    def resolved_paths(self) -> dict[str, ResolvedPath]:
-        """Files to read, by path. Raises: UnknownName for an unknown source; InputError."""
-        check_source(self.source, SOURCES)
-        return find_files(self.paths, (str(self.workspace / folder) for folder in _OWN_FOLDERS))
-
-    @property
-    def size(self) -> int:
-        """Bytes of input, with Parquet converted to the size of compressed lines."""
-        files = dict(chain(*(resolved.files.items() for resolved in self.resolved_paths.values())))
-        return sum(
-            _TIGHTER * stamp.size if path.endswith(".parquet") else stamp.size
-            for path, stamp in files.items()
-        )
+_VERSIONS = ("vizpub", "pyspark", "pyarrow", "numba")
+"""Packages whose versions a run keeps."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +91,18 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     SparkFailed.
     """
     with vizpub_errors(request.workspace):
-        try:
-            return _ingest_once(request, progress)
-        except NeedsSettling:
-            if not request.settle:
-                raise
-            return _ingest_once(rebuild_request(request), progress)
+        return _make_or_rebuild(request, lambda request: _ingest_once(request, progress))
+
+
+def _make_or_rebuild(
+    request: IngestRequest, make: Callable[[IngestRequest], IngestOutcome]
+) -> IngestOutcome:
+    try:
+        return make(request)
+    except NeedsSettling:
+        if not request.settle:
+            raise
+        return make(rebuild_request(request))
 
 
 def settle_run(
@@ -234,20 +188,13 @@ def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
     """Make a run like `ingest`, in a given session and into the run of a given writer."""
-    try:
-        return _ingest_in(spark, writer, request, progress)
-    except NeedsSettling:
-        if not request.settle:
-            raise
-        return _ingest_in(spark, writer, rebuild_request(request), progress)
 
+    def make(request: IngestRequest) -> IngestOutcome:
+        small, account = is_small(request.size), Account()
+        start = _inspect(request, writer, None if small else spark, account, progress)
+        return _make(spark, writer, request, start, account, progress)
 
-def _ingest_in(
-    spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress
-) -> IngestOutcome:
-    small, account = is_small(request.size), Account()
-    start = _inspect(request, writer, None if small else spark, account, progress)
-    return _make(spark, writer, request, start, account, progress)
+    return _make_or_rebuild(request, make)
 
 
 def _inspect(
@@ -268,9 +215,18 @@ def _inspect(
         check_options(source, request.options)
         if (layers := source.layers(inventory.files)) is not None:
             check_layers(request.measuring.layers, layers)
-        new, files = _new_manifest(request, inventory), inventory.files
-        run = RequestedRun(new, files, request.replace, request.append, request.settles)
-        return start_of(writer, run)
+        manifest = Manifest(
+            name=request.run,
+            source=inventory.source,
+            inputs=tuple(file.manifest_entry for file in inventory.files),
+            options={**asdict(request.options), **request.measuring.options},
+            own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
+            collection=request.collection,
+            skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
+            versions={name: version(name) for name in _VERSIONS},
+            formats={stage.name: stage.format for stage in STAGES},
+        )
+        return find_start(writer, RequestedRun(manifest, inventory.files, request))
 
 
 def _make(
@@ -294,21 +250,25 @@ def _make(
     files = tuple(start.files)
     journal = Journal(writer.directory)
     steps = _StageWatch(spark, writer, account, journal, progress)
-    inputs = spark, writer, files, request.options, request.measuring
-    reporting = account, steps, journal.note, request.keep_going
     with (
         journal.ingest(_log_entry(manifest)),
         vizpub_errors(request.workspace),
         account.watch_jobs(spark, closely=request.profile),
     ):
-        _run_tuned(Job(*inputs, small, *reporting), request.workspace)
+        job = Job(spark, writer, request, files, small, account, steps, journal.note)
+        try:
+            with vizpub_errors(request.workspace):  # an own metric's failure is a UseError, too
+                run_stages(job)
+        except UseError:
+            writer.restore()
+            raise
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
 def _is_light(base: Manifest) -> bool:
-    """Return True if an append reads few enough rows of the run for the plans of a small input."""
+    """Return True if an append reads few enough rows of the run to be small."""
     assert base.clock is not None
     open_yet = Since("valid_to", end_tick(base.clock))
     parts = (
@@ -337,18 +297,6 @@ def _log_entry(manifest: Manifest) -> str:
     )
     facts += [f"resumes after {', '.join(manifest.stages)}"] if manifest.stages else []
     return "; ".join(facts)
-
-
-def _run_tuned(job: Job, workspace: Path) -> None:
-    old_settings = tune_spark(job.spark, job.small)
-    try:
-        with vizpub_errors(workspace):  # what own metrics raise in tasks is a UseError, too
-            run_stages(job)
-    except UseError:
-        job.writer.restore()
-        raise
-    finally:
-        restore_spark(job.spark, old_settings)
 
 
 @dataclass
@@ -383,17 +331,3 @@ class _StageWatch:
     def _log_failure(self, why: str) -> None:
         _LOG.warning("%s", why)
         self.journal.note(why)
-
-
-def _new_manifest(request: IngestRequest, inventory: Inventory) -> Manifest:
-    return Manifest(
-        name=request.run,
-        source=inventory.source,
-        inputs=tuple(file.manifest_entry for file in inventory.files),
-        options={**asdict(request.options), **request.measuring.options},
-        own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
-        collection=request.collection,
-        skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
-        versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
-        formats={stage.name: stage.format for stage in STAGES},
-    )

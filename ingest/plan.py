@@ -20,10 +20,13 @@ from vizpub.runstore.writer import RunWriter
 
 
 class JobView(Protocol):
-    """Those members of vizpub.ingest.job.Job that a plan uses."""
+    """Members of vizpub.ingest.job.Job that a plan uses."""
 
     writer: RunWriter
-    options: SourceOptions
+
+    @property
+    def options(self) -> SourceOptions:
+        """Options of the source."""
 
     @property
     def manifest(self) -> Manifest:

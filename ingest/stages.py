@@ -64,15 +64,17 @@ def _read_input(job: Job) -> None:
     except Exception:  # of any kind: a file that has gone meanwhile is the cause
         _check_inputs(job)
         raise
-    earlier = job.base.totals if job.base else None
-    description = job.source.describe(job.manifest.totals, earlier, job.options)
+    description = job.source.describe(job.manifest.totals, job.options)
     _check_refusals(job)
     job.plan.check_facts(description.unknown)
     job.update(
         **vars(description) | {"notes": dict(description.notes), "totals": dict(description.totals)}
     )
     if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
-        check_layers(job.measuring.layers, _layers(job))
+        parts = [part.selected_rows for part in job.folded_tables().get("folded/links", ())]
+        batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
+        layers = {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
+        check_layers(job.measuring.layers, layers)
 
 
 def _check_refusals(job: Job) -> None:
@@ -87,21 +89,12 @@ def _check_refusals(job: Job) -> None:
     message = f"refused {refused:,} of {records}: {reasons}"
     # Of an append, all may be of a wrong clock.
     odd = refused - sum(job.refusals[why] for why in (ALONE, TOO_FAR))
-    if 2 * odd > job.records_seen and not job.keep_going:
+    if 2 * odd > job.records_seen and not job.request.keep_going:
         source = job.manifest.source
         raise InputError(
             message, f"check whether the source is '{source}'; --keep-going ingests the rest"
         )
     job.note(message)
-
-
-def _layers(job: Job) -> set[str]:
-    """Return the layers of the links that were read."""
-    parts = [
-        rows_of_part.selected_rows for rows_of_part in job.folded_tables().get("folded/links", ())
-    ]
-    batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
-    return {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
 
 
 def _check_inputs(job: Job) -> None:

@@ -15,6 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
 from vizpub.model.clock import duration
 from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
@@ -63,12 +64,7 @@ class RequestedRun:
     manifest: Manifest
     """Manifest before the first stage, with all files as input."""
     files: Sequence[InputFile]
-    replace: bool = False
-    """Replace an existing run, whatever its state."""
-    append: bool = False
-    """Add files to a complete run that it was not made from yet."""
-    settle: tuple[int, int] | None = None
-    """With `replace`: the number and size of the files that the rebuilt run was made from."""
+    request: IngestRequest
 
 
 def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
@@ -77,21 +73,27 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
     Raises: InputsDiffer, NeedsSettling, RunChanged, UseError, and StoreBroken where an existing run
     is damaged and not to be replaced.
     """
-    fresh, old = wanted.manifest, writer.stored
-    if wanted.settle and old:
-        if old.input_size != wanted.settle:  # an append came in between
+    fresh, old, request = wanted.manifest, writer.stored, wanted.request
+    if request.settles and old:
+        if old.input_size != request.settles:  # an append came in between
             raise RunChanged(fresh.name)
-        _check_inputs_present(writer, old, fresh)
-    if wanted.replace:
+        if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
+            more = [f"and {len(lost) - _SHOWN} more"] if len(lost) > _SHOWN else []
+            names = ", ".join([*sorted(name for name, _ in lost)[:_SHOWN], *more])
+            raise UseError(
+                f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
+                f"are gone: {names}; {PUT_BACK}"
+            )
+    if request.replace:
         return _start_anew(writer, wanted, writer.pending() or old)
     if writer.broken:
         raise writer.broken
     if old is None or not old.complete:
-        if old and wanted.append and _contents_of(writer, old) - _contents_of(writer, fresh):
+        if old and request.append and _contents_of(writer, old) - _contents_of(writer, fresh):
             raise InputsDiffer(fresh.name, _differences(writer, old, fresh), _INSTEAD)
         # An incomplete run of other inputs is not resumed.
         return _start_anew(writer, wanted, old)
-    if wanted.append:
+    if request.append:
         return _start_append(writer, wanted, old)
     if differences := _differences(writer, old, fresh):
         raise InputsDiffer(fresh.name, differences)
@@ -164,21 +166,10 @@ def _omitted_files(pending: Manifest, grown: Manifest, files: Sequence[InputFile
     return sorted(
         Path(path).name
         for path, sha256 in ((file["path"], file["sha256"]) for file in pending.inputs)
-        if (Path(path).name, sha256) not in current and path not in paths and _is_there(path)
+        if (Path(path).name, sha256) not in current
+        and path not in paths
+        and ("://" in path or os.path.exists(path))
     )
-
-
-def _is_there(path: str) -> bool:
-    return "://" in path or os.path.exists(path)
-
-
-def _check_inputs_present(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
-    """Check that the input has all files of the run. Raises: UseError."""
-    if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
-        raise UseError(
-            f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
-            f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
-        )
 
 
 def check_own_metrics(run: Manifest, own_metrics: Iterable[OwnMetric]) -> None:
@@ -192,11 +183,6 @@ def check_own_metrics(run: Manifest, own_metrics: Iterable[OwnMetric]) -> None:
             f"run '{run.name}' has other own metrics: {names}; name the same ones again, unchanged "
             "(--metric FILE.py:NAME), or ingest all files of the run again with --replace"
         )
-
-
-def _few(names: Sequence[str]) -> str:
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join([*names[:_SHOWN], *more])
 
 
 def _resumable(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:

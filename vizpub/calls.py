@@ -38,8 +38,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.analytics.options import Measures
     from vizpub.ingest.measures.choice import MeasurementOptions
     from vizpub.ingest.measures.own import load_own_metrics as loaded
-    from vizpub.ingest.pipeline import IngestRequest
     from vizpub.ingest.pipeline import ingest as make
+    from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
     from vizpub.model.clock import parse_duration_us
     from vizpub.questions.run import Run

@@ -65,14 +65,7 @@ def group_runs(
     members: dict[str, list[_Traits]] = defaultdict(list)
     for label, setting, run_traits in zip(groups, settings, traits, strict=True):
         members[f"{label} {over}={setting}" if over else label].append(run_traits)
-    notes = (
-        *_alone_notes(ungrouped),
-        *_single_notes(members),
-        *_seed_notes(members),
-        *_mixed_notes(members),
-        *_confounded_notes(members, (*chosen, over)),
-    )
-    return Grouping(groups, settings, notes)
+    return Grouping(groups, settings, (*_find_notes(members, ungrouped, (*chosen, over)),))
 
 
 def _unseeded_runs(traits: Sequence[_Traits], cells: Sequence[tuple[str, str]]) -> set[str]:
@@ -121,10 +114,6 @@ def _flatten(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[s
             yield f"{above}{name}", text
 
 
-def _parameters(run_traits: _Traits) -> dict[str, str]:
-    return {name: value for name, value in run_traits.items() if name not in _FACTS}
-
-
 def _differing_parameters(traits: Sequence[_Traits]) -> list[str]:
     """Parameters in which runs of one protocol differ; each system has its own parameters."""
     by_protocol: dict[str, list[_Traits]] = defaultdict(list)
@@ -136,8 +125,8 @@ def _differing_parameters(traits: Sequence[_Traits]) -> list[str]:
 
 
 def _varying_parameters(runs: Sequence[_Traits]) -> list[str]:
-    every = dict.fromkeys(name for run_traits in runs for name in _parameters(run_traits))
-    return [name for name in every if len({run_traits.get(name) for run_traits in runs}) > 1]
+    names = dict.fromkeys(name for traits in runs for name in traits if name not in _FACTS)
+    return [name for name in names if len({run_traits.get(name) for run_traits in runs}) > 1]
 
 
 def _label(run_traits: _Traits, names: Sequence[str]) -> str:
@@ -149,20 +138,19 @@ def _label(run_traits: _Traits, names: Sequence[str]) -> str:
     return " ".join(parts) or "others"
 
 
-def _alone_notes(runs: Collection[str]) -> Iterator[str]:
-    if runs:
+def _find_notes(
+    members: Mapping[str, Sequence[_Traits]], alone: Collection[str], chosen: Sequence[str | None]
+) -> Iterator[str]:
+    """Yield notes on groups: runs that are `alone` in one, single runs, seeds that occur twice or
+    not at all, and traits that differ within a group, or between groups without defining them.
+    """
+    if alone:
         yield (
-            f"{', '.join(sorted(runs))}: a group each, as their seeds do not differ and "
+            f"{', '.join(sorted(alone))}: a group each, as their seeds do not differ and "
             "nothing marks them as replicates; --by protocol groups them"
         )
-
-
-def _single_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     if single := [label for label, runs in members.items() if len(runs) == 1]:
         yield f"{NO_INTERVAL}: {', '.join(single)}"
-
-
-def _seed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     for label, runs in members.items():
         seeds = Counter(run_traits["seed"] for run_traits in runs if "seed" in run_traits)
         if repeated := [seed for seed, count in seeds.items() if count > 1]:
@@ -170,31 +158,19 @@ def _seed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
                 f"{label}: several runs have seed {', '.join(repeated)}; runs that are not "
                 "independent make the interval too narrow"
             )
-        if len(runs) > 1 and (
-            unseeded := [run_traits["run"] for run_traits in runs if "seed" not in run_traits]
-        ):
+        unseeded = [run_traits["run"] for run_traits in runs if "seed" not in run_traits]
+        if len(runs) > 1 and unseeded:
             yield (
                 f"{label}: {', '.join(unseeded)} have no seed; if they are not independent, the "
                 "interval is too narrow"
             )
-
-
-def _mixed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
-    for label, runs in members.items():
-        if different := _varying_parameters(runs):
-            yield f"{label}: combines runs that differ in {', '.join(different)}"
-
-
-def _confounded_notes(
-    members: Mapping[str, Sequence[_Traits]], chosen: Sequence[str | None]
-) -> Iterator[str]:
-    """Traits that are fixed in each group and differ between groups, but do not define them."""
-    runs = [run_traits for group in members.values() for run_traits in group]
-    shared = [
-        name for name in _varying_parameters(runs) if all(name in run_traits for run_traits in runs)
-    ]
-    within_groups = {name for group in members.values() for name in _varying_parameters(group)}
-    for name in shared:
-        if name not in chosen and name not in within_groups:
-            values = ", ".join(f"{label}: {group[0][name]}" for label, group in members.items())
+    within_groups = {label: _varying_parameters(runs) for label, runs in members.items()}
+    for label, names in within_groups.items():
+        if names:
+            yield f"{label}: combines runs that differ in {', '.join(names)}"
+    every_run = [run_traits for runs in members.values() for run_traits in runs]
+    left_out = {*chosen}.union(*within_groups.values())
+    for name in _varying_parameters(every_run):
+        if name not in left_out and all(name in run_traits for run_traits in every_run):
+            values = ", ".join(f"{label}: {runs[0][name]}" for label, runs in members.items())
             yield f"the groups also differ in {name} ({values})"

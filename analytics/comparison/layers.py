@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.analytics.comparison.spans import read_spans
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from vizpub.questions.frames import Frame
 from vizpub.questions.run import Run, Where
 
 if TYPE_CHECKING:
-    from vizpub.analytics.options import Measures
+    from vizpub.analytics.own import Spans
     from vizpub.model.arrays import Integers
 
 WITHOUT_LAYERS = "do not depend on layers"
@@ -26,7 +27,7 @@ _MEASURED = {table.name: table for table in (METRICS_OVERLAY, METRICS_PEERS, MET
 
 @dataclass(frozen=True, repr=False)
 class RunOfLayers(Run):
-    """As Run; its metrics of the graph count only links of `layers`. All others are as stored."""
+    """A run whose metrics of the graph count only links of `layers`; all others are as stored."""
 
     layers: tuple[str, ...] = ()
 
@@ -80,17 +81,23 @@ class RunOfLayers(Run):
         from vizpub.analytics.structure import cache_kernels, structure_rows
 
         cache_kernels()
-        measures = self._needed_measures(columns)
-        presence, links = (
-            self._read_sampled("presence", window),
-            self._read_sampled("links", window),
-        )
-        subscriptions = self._read_sampled("subscriptions", window)
-        span = ("start", "stop")
+        from dataclasses import fields, replace
+
+        from vizpub.analytics.options import Measures
+
+        options = self.stored.manifest.options
+        stored_options = {
+            f.name: options[f.name] for f in fields(Measures) if options.get(f.name) is not None
+        }
+        needs_betweenness = any("betweenness" in column for column in columns)
+        measures = replace(Measures(**stored_options), betweenness=needs_betweenness)
+        links = read_spans(self, "links", ["src", "dst"], window, self.layers)
+        presence = read_spans(self, "presence", ["peer"], window)
+        subscriptions = read_spans(self, "subscriptions", ["peer", "topic"], window)
         measured = measure_block(
-            LinkPeriods(*_arrays(links, "src", "dst", *span)),
-            PresencePeriods(*_arrays(presence, "peer", *span)),
-            SubscriptionPeriods(*_arrays(subscriptions, "peer", "topic", *span)),
+            LinkPeriods(*_arrays(links)),
+            PresencePeriods(*_arrays(presence)),
+            SubscriptionPeriods(*_arrays(subscriptions)),
             window.start,
             window.stop - 1,
             measures,
@@ -104,54 +111,22 @@ class RunOfLayers(Run):
             METRICS_OVERLAY.name: overlay.append_column("dangling_links", clipped),
         }
 
-    def _needed_measures(self, columns: Sequence[str]) -> Measures:
-        """Measures that the columns need, with the options that the run was measured by."""
-        from dataclasses import fields, replace
-
-        from vizpub.analytics.options import Measures
-
-        options = self.stored.manifest.options
-        stored_options = {
-            f.name: options[f.name] for f in fields(Measures) if options.get(f.name) is not None
-        }
-        needs_betweenness = any("betweenness" in column for column in columns)
-        return replace(Measures(**stored_options), betweenness=needs_betweenness)
-
-    def _read_sampled(self, name: str, window: range) -> pa.Table:
-        """Rows of validity periods, of the layers, with the intervals [start, stop) of each."""
-        if not self.stored.has(name):
-            return pa.table(
-                {n: pa.array([], pa.int32()) for n in ("peer", "topic", "start", "stop")}
-            )
-        of_layers = pc.field("layer").isin(pa.array(self.layers, pa.string()))
-        rows = self.stored.read(name, where=of_layers if "links" in name else None)
-        spans = [
-            self.clock.sampled(begin, end)
-            for begin, end in zip(
-                rows["valid_from"].to_pylist(), rows["valid_to"].to_pylist(), strict=True
-            )
-        ]
-        rows = rows.append_column(
-            "start", pa.array([max(s.start, window.start) for s in spans], pa.int32())
-        )
-        rows = rows.append_column(
-            "stop", pa.array([min(s.stop, window.stop) for s in spans], pa.int32())
-        )
-        return rows.filter(pc.field("start") < pc.field("stop"))
-
     def _count_dangling(self, window: range, intervals: Sequence[int]) -> pa.Array:
         """The links of the layers to or from absent peers, in each of the intervals."""
         pairs: dict[int, set[tuple[int, int]]] = defaultdict(set)
         if not self.stored.has("dangling_links"):
             return pa.nulls(len(intervals), pa.int32())
-        for row in self._read_sampled("dangling_links", window).to_pylist():
-            for interval in range(row["start"], row["stop"]):
-                pairs[interval].add((row["src"], row["dst"]))
+        for src, dst, start, stop in zip(
+            *_arrays(read_spans(self, "dangling_links", ["src", "dst"], window, self.layers)),
+            strict=True,
+        ):
+            for interval in range(start, stop):
+                pairs[interval].add((src, dst))
         return pa.array([len(pairs[interval]) for interval in intervals], pa.int32())
 
 
-def _arrays(rows: pa.Table, *columns: str) -> list[Integers]:
-    return [rows[column].to_numpy() for column in columns]
+def _arrays(spans: Spans) -> list[Integers]:
+    return [*(column.to_numpy() for column in spans.columns.columns), spans.start, spans.stop]
 
 
 def _flatten_structs(column: pa.ChunkedArray) -> pa.Table:

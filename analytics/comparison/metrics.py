@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vizpub.model.columns import Column, Table
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import METRICS
 from vizpub.model.naming import GAUGE
@@ -188,12 +187,8 @@ def _column_metrics(
     for table in (with_own(table, own_metrics) for table in METRICS):
         short = table.name.removeprefix("metrics/")
         for column in table:
-            if _is_quantity(table, column):
+            if column.name not in (*table.key, *_NAMES) and column.type != "bool":
                 full = f"{short}/{column.name}"
                 yield Metric(
                     full, column.unit, over_by_table[short], column.meaning, short, column.name
                 )
-
-
-def _is_quantity(table: Table, column: Column) -> bool:
-    return column.name not in (*table.key, *_NAMES) and column.type != "bool"

@@ -3,8 +3,8 @@
 A comparison takes three steps:
 
     runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
-    found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
-    table = compare(found.runs, found.metrics)  # of vizpub.analytics.comparison.tables
+    compared = measure_runs(runs, ComparisonRequest(metrics=("diameter", "hit_ratio")))
+    table = compare_groups(compared.runs, compared.metrics)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REFUSABLE = frozenset(
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What to compare."""
+    """Request for a comparison of runs."""
 
     metrics: tuple[str, ...] | None = None
     """Names as in vizpub.analytics.comparison.metrics; null = the default ones that are known in a
@@ -96,7 +96,11 @@ def measure_runs(
     clock, (low, high) = common_clock(runs), question.window
     first = clock.first if low is None else max(low, clock.first)
     last = clock.last if high is None else min(high, clock.last)
-    metrics = _find_metrics(question, _own_metrics(runs))
+    find = find_interval_metric if question.per_interval else find_metric
+    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
+    own_metrics = _own_metrics(runs)
+    requested = [find(name, own_metrics) for name in question.metrics or defaults]
+    metrics = tuple({metric_.name: metric_ for metric_ in requested}.values())
     grouping = group_runs([run.facts for run in runs], question.by, question.setting)
     measure = _measure_intervals if question.per_interval else _measure_run
     measured = []
@@ -105,11 +109,10 @@ def measure_runs(
         progress("read the runs", done, len(runs), run.facts.name)
         run_metrics = measure(Span(run, first, last), metrics)
         measured.append(replace(run_metrics, group=group, setting=setting))
-    selected = metrics if question.metrics else _known_somewhere(measured, metrics)
+    known = tuple(one for one in metrics if any(is_known(run, one.name) for run in measured))
+    selected = metrics if question.metrics else known
     notes = (
-        *_clock_notes(runs, first, last, cut=low is None or high is None),
-        *_layer_notes(runs),
-        *_own_notes(runs, metrics),
+        *_difference_notes(runs, metrics, first, last, cut=low is None or high is None),
         *grouping.notes,
         *_refusal_notes(runs, selected),
         *_unknown_notes(measured, metrics),
@@ -124,15 +127,6 @@ def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
         if metrics.setdefault(own_metric.name, own_metric).level != own_metric.level:
             raise UseError(f"the own metric '{own_metric.name}' is of another level in another run")
     return tuple(metrics.values())
-
-
-def _find_metrics(
-    question: ComparisonRequest, own_metrics: Sequence[OwnMetric]
-) -> tuple[Metric, ...]:
-    find = find_interval_metric if question.per_interval else find_metric
-    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
-    metrics = [find(name, own_metrics) for name in question.metrics or defaults]
-    return tuple({metric_.name: metric_ for metric_ in metrics}.values())
 
 
 def _measure_run(span: Span, metrics: Sequence[Metric]) -> RunMetrics:
@@ -222,44 +216,32 @@ def _mean_series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
     return [values.get(interval) for interval in range(span.first, span.last + 1)]
 
 
-def _known_somewhere(found: Sequence[RunMetrics], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    return tuple(of for of in metrics if any(is_known(run, of.name) for run in found))
-
-
 _LISTED = 4
 _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
 
 
-def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
-    """Runs with different intervals. `cut`: the window was not given."""
+def _difference_notes(
+    runs: Sequence[Run], metrics: Sequence[Metric], first: int, last: int, *, cut: bool
+) -> Iterator[str]:
+    """Yield notes on intervals, layers, and files of own metrics, that differ between runs. `cut`:
+    the window was not given.
+    """
     spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
     if cut and len({*spans.values()}) > 1:
         yield (
             f"the runs have different intervals ({_by_value(spans)}); they are compared over "
             f"the common ones, {first} to {last}"
         )
-    lengths = {run.facts.name: _length(run) for run in runs}
+    lengths_us = {run.facts.name: run.clock.interval_us for run in runs}
+    lengths = {name: f"{us / 1e6:g} s" if us else "unknown" for name, us in lengths_us.items()}
     if len({*lengths.values()}) > 1:
         yield (
             f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
             "are matched by number, and counts per interval cannot be compared"
         )
-
-
-def _length(run: Run) -> str:
-    length = run.clock.interval_us
-    return "unknown" if length is None else f"{length / 1e6:g} s"
-
-
-def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Runs whose metrics count links of different layers."""
     layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
     if len({*layers.values()}) > 1:
         yield f"the metrics count links of different layers ({_by_value(layers)})"
-
-
-def _own_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Own metrics whose files differ between runs."""
     for name in (metric_.column for metric_ in metrics if metric_.table):
         files = {
             run.facts.name: own_metric.digest

@@ -85,7 +85,9 @@ def compare_groups(runs: Sequence[RunMetrics], metrics: Sequence[Metric]) -> pa.
             rows.append((*about, name, "mean", *_cells(estimate), len(members)))
         if len(by_group) == 2:
             rows += [(*about, *row) for row in _contrasts(by_group, metric)]
-    return _table(rows, COMPARISON)
+    return pa.Table.from_pylist(
+        [dict(zip(COMPARISON.names, row, strict=True)) for row in rows], COMPARISON
+    )
 
 
 def _contrasts(
@@ -96,7 +98,10 @@ def _contrasts(
     first, second = (
         _paired_values(x, y, metric.name)
         if paired
-        else (_known_values(g, metric.name) for g in (x, y))
+        else (
+            [value for run in group if (value := run.values[metric.name]) is not None]
+            for group in (x, y)
+        )
     )
     runs = len(x) if paired else len(x) + len(y)
     word = "paired " if paired else ""
@@ -125,10 +130,6 @@ def sort_settings(settings: Iterable[str]) -> list[str]:
 def _split_numbers(text: str) -> list[str | float]:
     """Text and numbers in turns, so that two names compare part by part."""
     return [float(part) if i % 2 else part for i, part in enumerate(_NUMBER.split(text))]
-
-
-def _known_values(runs: Sequence[RunMetrics], name: str) -> list[float]:
-    return [value for run in runs if (value := run.values[name]) is not None]
 
 
 def _paired_values(
@@ -174,7 +175,3 @@ def _series_table(members: Sequence[RunMetrics], metric: Metric, first: int) -> 
         pa.array([len(members)] * count),
     ]
     return pa.table([c.cast(f.type) for c, f in zip(columns, SERIES, strict=True)], schema=SERIES)
-
-
-def _table(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)

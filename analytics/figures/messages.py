@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from vizpub.analytics.coverage import Line, held, lines_of, quantiles
+from vizpub.analytics.coverage import Line, lines_of, quantiles, shares_at
 from vizpub.analytics.figures.canvas import (
     GREY,
     PALETTE,
@@ -71,7 +71,7 @@ def _draw_mean(panel: Axes, lines: Sequence[tuple[str, Line]]) -> None:
     for _, line in lines:
         panel.step(*line, where="post", lw=0.5, color=GREY)
     times = np.unique(np.concatenate([delay for _, (delay, _) in lines]))
-    mean = np.mean([held(times, line) for _, line in lines], axis=0)
+    mean = np.mean([shares_at(times, line) for _, line in lines], axis=0)
     panel.step(times, mean, where="post", color=PALETTE[1], lw=2,
                label=f"mean of {amount(len(lines), 'message')}")  # fmt: skip
 

@@ -11,7 +11,8 @@ Kernels are imported where they are called: they are compiled on import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from vizpub.analytics.graphframes.graphs import (
     undirected_graph,
     union_graph,
 )
-from vizpub.analytics.options import DAMPING, Measures
+from vizpub.analytics.options import DAMPING, PLAIN_PLANS, Measures
 from vizpub.analytics.structure import (
     STRUCTURE_SCHEMA,
     Versions,
@@ -68,14 +69,30 @@ def measure_with_graphframes(versions: Versions, clock: Clock, measures: Measure
 
     Raises: ArtifactsMissing, UseError if GraphFrames is not available.
     """
-    load_graphframes(versions.presence.sparkSession)
+    spark = versions.presence.sparkSession
+    load_graphframes(spark)
     peers, links = largest_interval(versions, clock)
     size = max(1, _ROWS_PER_GRAPH // max(1, peers + links))
     firsts = range(clock.first, clock.last + 1, size)
     windows = [replace(clock, first=i, last=min(i + size - 1, clock.last)) for i in firsts]
     paths = fits_task(peers, links)
-    parts = [_measure_window(versions, window, measures, paths=paths) for window in windows]
+    with _compiled_plans(spark):
+        parts = [_measure_window(versions, window, measures, paths=paths) for window in windows]
     return reduce(DataFrame.unionAll, parts)
+
+
+@contextmanager
+def _compiled_plans(spark: SparkSession) -> Iterator[None]:
+    """Let Spark compile and adapt plans in the block, as it does by default."""
+    settings = {key: spark.conf.get(key, None) for key in PLAIN_PLANS}
+    for key in PLAIN_PLANS:
+        spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        for key, value in settings.items():
+            if value is not None:
+                spark.conf.set(key, value)
 
 
 def _measure_window(
@@ -106,21 +123,29 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
     pairs = undirected_graph(graph)
     keep(pairs.edges.persist(STORAGE))
-    measured = _join_all(
+    triangles: DataFrame = pairs.triangleCount(
+        storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
+    )
+    # Components have the name of their smallest vertex.
+    components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
+    # These solve r = (1 - d) + d · (incoming rank), separately for each interval. The rank of a
+    # peer without outgoing links is not passed on. Passing it on to all peers alike, as usual,
+    # would add the same amount to every peer: divided by their sum, the ranks are the usual ones.
+    ranks: DataFrame = directed.pageRank(
+        resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
+    ).vertices
+    measured: DataFrame = reduce(
+        lambda first, second: first.join(second, "id", "left"),
         [
             graph.vertices,
             _counts(directed.inDegrees, "in_degree"),
             _counts(directed.outDegrees, "out_degree"),
             _counts(pairs.degrees, "degree"),
-            keep(_triangles(pairs)).select("id", F.col("count").alias("triangles")),
+            keep(triangles).select("id", F.col("count").alias("triangles")),
             keep(_weak_components(pairs)).select("id", peer_of("component").alias("component")),
-            keep(_strong_components(directed)).select(
-                "id", peer_of("component").alias("strong_component")
-            ),
-            _ranks(directed).select("id", "pagerank"),
+            keep(components).select("id", peer_of("component").alias("strong_component")),
+            ranks.select("id", "pagerank"),
         ],
-        ["id"],
-        "left",
     ).fillna(0, ["in_degree", "out_degree", "degree"])
     clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
     return measured.withColumn("clustering", clustering).select(
@@ -131,13 +156,6 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
 def _counts(degrees: DataFrame, name: str) -> DataFrame:
     """GraphFrames' degrees (id, and a count) under our name."""
     return degrees.toDF("id", name).withColumn(name, F.col(name).cast("int"))
-
-
-def _triangles(pairs: GraphFrame) -> DataFrame:
-    triangles: DataFrame = pairs.triangleCount(
-        storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
-    )
-    return triangles
 
 
 def _weak_components(pairs: GraphFrame) -> DataFrame:
@@ -152,25 +170,6 @@ def _weak_components(pairs: GraphFrame) -> DataFrame:
         storage_level=STORAGE,
     )
     return components
-
-
-def _strong_components(directed: GraphFrame) -> DataFrame:
-    """Strong components, named by their smallest vertex."""
-    components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
-    return components
-
-
-def _ranks(directed: GraphFrame) -> DataFrame:
-    """Ranks that solve r = (1 - d) + d · (incoming rank), separately for each interval.
-
-    The rank of a peer without outgoing links is not passed on. Passing it on to all peers alike, as
-    usual, would add the same amount to every peer of the interval, so the ratios are the same:
-    divided by their sum, the ranks are the usual ones.
-    """
-    ranks: DataFrame = directed.pageRank(
-        resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
-    ).vertices
-    return ranks
 
 
 def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
@@ -228,7 +227,11 @@ def assemble_metrics(
     metrics.peers["pagerank"] = ranks / ranks.sum()
     if not measures.topics:
         return metrics._replace(topics={name: x[:0] for name, x in metrics.topics.items()})
-    metrics.topics["topic_links"] = _count_topic_links(metrics.topics["topic"], links_and_topics)
+    topics = metrics.topics["topic"]
+    rows = links_and_topics.filter(pc.equal(links_and_topics["kind"], TOPIC))
+    links = np.zeros(len(topics), np.int64)
+    links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
+    metrics.topics["topic_links"] = links
     return metrics
 
 
@@ -285,22 +288,3 @@ def _subscriptions(peers: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     topics = peers["topics"].combine_chunks()
     subscriber = pc.list_parent_indices(topics).to_numpy()
     return peers["peer"].to_numpy()[subscriber], topics.flatten().to_numpy()
-
-
-def _count_topic_links(
-    topics: npt.NDArray[Any], links_and_topics: pa.Table
-) -> npt.NDArray[np.int64]:
-    """Number of links within each of the topics, which ascend; 0 without a row."""
-    rows = links_and_topics.filter(pc.equal(links_and_topics["kind"], TOPIC))
-    links = np.zeros(len(topics), np.int64)
-    links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
-    return links
-
-
-def _join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
-    """Join the frames by their common keys."""
-
-    def join(first: DataFrame, second: DataFrame) -> DataFrame:
-        return first.join(second, list(keys), how)
-
-    return reduce(join, frames)

@@ -35,19 +35,15 @@ def path_lengths(rows: Rows, budget: float, rng: np.random.Generator) -> PathLen
     is_exact = n * work <= TARGETS_A_WORD * budget
     targets = n if is_exact else max(LEAST_TARGETS, int(budget // work) * TARGETS_A_WORD)
     if targets >= n:
-        return _exact(rows)
+        distance_sum, reach, eccentricity = distances(*rows)
+        return PathLengths(
+            distance_sum,
+            reach,
+            eccentricity,
+            np.where(reach > 0, 0.0, np.nan),
+            0.0 if reach.any() else np.nan,
+        )
     return sampled_path_lengths(rows, rng.choice(n, targets, replace=False).astype(np.uint32))
-
-
-def _exact(rows: Rows) -> PathLengths:
-    distance_sum, reach, eccentricity = distances(*rows)
-    return PathLengths(
-        distance_sum,
-        reach,
-        eccentricity,
-        np.where(reach > 0, 0.0, np.nan),
-        0.0 if reach.any() else np.nan,
-    )
 
 
 def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:

@@ -30,9 +30,12 @@ def force_layout(count: int, src: Int32s, dst: Int32s, weight: Floats) -> Floats
     """
     if count < 2:
         return np.zeros((count, 2))
-    places = _spiral(count)
+    place = np.random.default_rng(0).permutation(count)
+    angle, radius = place * np.pi * (3 - np.sqrt(5)), np.sqrt((place + 0.5) / count)
+    places = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
     wanted = 1.6 / np.sqrt(count)
-    steps = _step_count(count)
+    share = min(count / _MANY, 1.0)
+    steps = round(_STEPS_OF_FEW + (_STEPS_OF_MANY - _STEPS_OF_FEW) * share)
     for step in range(steps):
         force = push_forces(places, wanted)
         _pull(places, src, dst, weight, wanted, force)
@@ -42,18 +45,6 @@ def force_layout(count: int, src: Int32s, dst: Int32s, weight: Floats) -> Floats
     places -= (places.max(axis=0) + places.min(axis=0)) / 2
     scaled: Floats = places / max(np.hypot(places[:, 0], places[:, 1]).max(), 1e-9)
     return scaled
-
-
-def _step_count(count: int) -> int:
-    share = min(count / _MANY, 1.0)
-    return round(_STEPS_OF_FEW + (_STEPS_OF_MANY - _STEPS_OF_FEW) * share)
-
-
-def _spiral(count: int) -> Floats:
-    """Initial positions of peers: all over the unit circle, neighbours by number far apart."""
-    place = np.random.default_rng(0).permutation(count)
-    angle, radius = place * np.pi * (3 - np.sqrt(5)), np.sqrt((place + 0.5) / count)
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
 @compiled("(float64[:, ::1], int32[::1], int32[::1], float64[::1], float64, float64[:, ::1])")

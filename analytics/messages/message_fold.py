@@ -141,7 +141,10 @@ class MessageFold:
                         publications, np.searchsorted(publications.message, rejected)
                     )
                 columns |= self._measure_own(publications, receptions, reception_rows)
-                yield METRICS_MESSAGES.name, _message_rows(columns, self._metrics)
+                size = columns["message"].values.size
+                unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
+                values = {name: columns.get(name, unknown) for name in self._metrics.names}
+                yield METRICS_MESSAGES.name, record_batch(values, self._metrics.arrow)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -172,8 +175,12 @@ class MessageFold:
         message, peer, previous, tick = (key[order] for key in keys)
         at = np.searchsorted(publications.message, message)
         publisher, topic = publications.publisher[at], publications.topic[at]
+        # The first is the earliest that is reported as first; without one, the earliest of all.
+        is_first, not_denied = (flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
+        rank = np.where(is_first, 0, 1)
+        is_earliest = flag_earliest(message, peer, rank, tick, ints(rows, "arrival"))
         # An arrival at the publisher is a duplicate.
-        first = _firsts(rows, message, peer, tick) & (peer != publisher)
+        first = not_denied & is_earliest & (peer != publisher)
         arrivals = Arrivals(first, message, peer, previous, publisher, ints(rows, "hop"))
         parent = parents_of(arrivals)
         is_wanted = interest.is_subscribed(topic, peer, publications.tick[at]) & (peer != publisher)
@@ -188,7 +195,7 @@ class MessageFold:
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
-            subscribed=self._subscribed(
+            subscribed=self._flag_subscribed(
                 nullable_flags(rows["subscribed"]), interest, topic, peer, tick
             ),
             eligible=MaskedValues(is_wanted & ~silent, self._audience_known(publications)[at]),
@@ -215,7 +222,7 @@ class MessageFold:
             rows = pa.table({"message": publications.message[at], "peer": peer})
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
-    def _subscribed(
+    def _flag_subscribed(
         self, reported: MaskedValues, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
     ) -> MaskedValues:
         """Subscription of the peer at each arrival: as it reports, else by its subscriptions.
@@ -363,13 +370,6 @@ def _publications(rows: pa.Table) -> Publications:
     )
 
 
-def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-    """The earliest arrival that is reported as first; without one, the earliest of all."""
-    first, not_denied = (flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
-    rank = np.where(first, 0, 1)
-    return not_denied & flag_earliest(message, peer, rank, tick, ints(rows, "arrival"))
-
-
 def _reception_rows(publications: Publications, receptions: Receptions) -> pa.RecordBatch:
     """Rows of the table `receptions`."""
     everywhere = np.ones(receptions.at.size, np.bool_)
@@ -386,12 +386,3 @@ def _reception_rows(publications: Publications, receptions: Receptions) -> pa.Re
         "eligible": receptions.eligible,
     }
     return record_batch(columns, RECEPTIONS.arrow)
-
-
-def _message_rows(columns: dict[str, MaskedValues], definition: Table) -> pa.RecordBatch:
-    """Rows of metrics/messages; a missing column is unknown."""
-    size = columns["message"].values.size
-    unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
-    return record_batch(
-        {name: columns.get(name, unknown) for name in definition.names}, definition.arrow
-    )

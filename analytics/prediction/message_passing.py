@@ -88,7 +88,7 @@ def _prune_dead_ends(overlay: LinkGraph) -> LinkGraph:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What becomes of events on an overlay; one number per peer, by its position.
+    """Outcome of events on an overlay; one number per peer, by its position.
 
     percolates: the probability that an event published by the peer percolates; receivers: the mean
     number of peers that get it, the publisher with them; reached: the probability that the peer

@@ -8,7 +8,7 @@ begin at j = i, not behind it, as his own (5) needs; for his subscribers see `me
 
 An event *percolates* if it reaches a share of all peers, however many there are; else it dies out
 among few. His model ends at the threshold; the rest follows M. Newman, Random graphs as models of
-networks, 2005. `analytics.kernels.percolation` predicts the same on the links of one overlay.
+networks, 2005. `message_passing` beside it predicts the same on the links of one overlay.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def deviation_of_receivers(degrees: Degrees, sigma: float, gamma: float) -> floa
 
 @dataclass(frozen=True)
 class Spread:
-    """What becomes of an event in a very large network.
+    """Outcome of an event in a very large network.
 
     percolates: the probability that it does; receivers, subscribers: the shares of all peers, and
     of all subscribers, that then get it.

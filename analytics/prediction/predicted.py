@@ -132,7 +132,7 @@ class IntervalGossip:
         return {
             "interval": self.interval.number,
             "gamma": gamma,
-            "percolation_threshold": _finite(_threshold(self.overlay)),
+            "percolation_threshold": _finite_threshold(self.overlay),
             "gossip_events": len(self.events),
             **predicted,
             **self._measure_events(),
@@ -149,7 +149,8 @@ class IntervalGossip:
         weights = [weight for weight, _ in rows]
         columns = np.array([row for _, row in rows], np.float64)
         means = np.average(columns, axis=0, weights=weights)
-        return dict(zip(names, map(_none_if_nan, means.tolist()), strict=True))
+        values = [None if math.isnan(mean) else mean for mean in means.tolist()]
+        return dict(zip(names, values, strict=True))
 
     def _predictions(
         self, sigma: float | None, gamma: float
@@ -191,17 +192,10 @@ def _spread(prediction: Prediction, publishers: Int64s) -> tuple[float, float]:
     )
 
 
-def _threshold(overlay: LinkGraph) -> float:
-    """Infinite where every walk ends; NaN where the eigenvalue was not found."""
+def _finite_threshold(overlay: LinkGraph) -> float | None:
+    """Return null where every walk ends, or the eigenvalue was not found."""
     try:
-        return threshold(overlay)
+        value = threshold(overlay)
     except ArpackError:
-        return math.nan
-
-
-def _finite(value: float) -> float | None:
+        return None
     return value if math.isfinite(value) else None
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from vizpub.collector.http.listener import allow_descriptors
+from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p import json_events, protobuf
-from vizpub.ingest.sources.libp2p.events import RecordRefused, TraceEvent, make_event
+from vizpub.ingest.sources.libp2p.events import TraceEvent, make_event
 from vizpub.model.errors import InputError, cause_of
 from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, GzipStream
 

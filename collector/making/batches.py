@@ -29,7 +29,8 @@ from vizpub.collector.making.child import trim
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import release
 from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling_request
+from vizpub.ingest.pipeline import IngestOutcome, ingest_in, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
 from vizpub.machine.locks import LockHeld, holding

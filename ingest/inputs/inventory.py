@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from vizpub.ingest.inputs.files import (
     FileStamp,
@@ -26,6 +24,7 @@ from vizpub.ingest.inputs.files import (
 )
 from vizpub.ingest.inputs.recognition import InspectedFile, inspect_file
 from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.tasks.items import map_items
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.reports.compressed import MAX_LINE
@@ -40,9 +39,6 @@ NOTHING = "nothing to ingest in"
 AUTO = "auto"
 STEP = "look at the input"
 _SHOWN = 5
-_INSPECTED = (
-    "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
-)
 
 
 @dataclass(frozen=True)
@@ -71,10 +67,11 @@ def take_inventory(
     """
     check_source(source_name, sources)
     stamps = dict(chain(*(resolved.files.items() for resolved in resolved_paths.values())))
-    if spark is None:
-        inspected = _inspect_here(sorted(stamps), sources, max_line or MAX_LINE, progress)
-    else:
-        inspected = _inspect_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
+    inspect = partial(inspect_file, sources=tuple(sources), limit=max_line or MAX_LINE)
+    paths = sorted(stamps)
+    inspected = (
+        map_items(spark, inspect, paths) if spark else _inspect_here(inspect, paths, progress)
+    )
     named_files = {
         file
         for resolved in resolved_paths.values()
@@ -125,44 +122,14 @@ def check_layers(requested: Sequence[str] | None, available: Collection[str]) ->
 
 
 def _inspect_here(
-    paths: Sequence[str], sources: Sequence[Source], limit: int, progress: Progress
+    inspect: Callable[[str], InspectedFile], paths: Sequence[str], progress: Progress
 ) -> list[InspectedFile]:
     inspected = []
     with ThreadPoolExecutor() as pool:
-        for result in pool.map(partial(inspect_file, sources=sources, limit=limit), paths):
+        for result in pool.map(inspect, paths):
             inspected.append(result)
             progress(STEP, len(inspected), len(paths))
     return inspected
-
-
-def _inspect_in_tasks(
-    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], limit: int
-) -> list[InspectedFile]:
-    tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
-    rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
-    look = partial(_inspect_batches, sources=tuple(sources), limit=limit)
-    inspected = rows.mapInArrow(look, _INSPECTED)
-    return sorted((InspectedFile(*row) for row in inspected.collect()), key=lambda file: file.path)
-
-
-def _inspect_batches(
-    batches: Iterable[pa.RecordBatch], sources: Sequence[Source], limit: int
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = [asdict(inspect_file(path, sources, limit)) for path in batch.column(0).to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
-
-
-def _look_at_schema() -> pa.Schema:
-    words = ("sha256", "damage", "unfit")
-    return pa.schema(
-        [
-            ("path", pa.string()),
-            ("size", pa.int64()),
-            *((name, pa.string()) for name in words),
-            ("recognised", pa.list_(pa.string())),
-        ]
-    )
 
 
 def _drop_vague_answers(
@@ -193,8 +160,10 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
     names = ", ".join(source.name for source in sources)
     if not examples:
         check_readable({row.path: row.unfit for row in inspected})
+        reasons = [(row.path, row.unfit or row.damage) for row in inspected]
+        listing = _list_paths([f"{path} ({why})" if why else path for path, why in reasons])
         raise InputError(
-            f"{NO_SOURCE} {_list_paths([_with_reason(row) for row in inspected])}",
+            f"{NO_SOURCE} {listing}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
@@ -202,11 +171,6 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
         f"{SEVERAL_SOURCES}: {listing}",
         f"name one, for example: --source {min(examples)}",
     )
-
-
-def _with_reason(row: InspectedFile) -> str:
-    """The path, with the reason for which no source was asked, or saw only a part."""
-    return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
 
 
 def _encoding(row: InspectedFile, source: str) -> str | None:
@@ -305,7 +269,8 @@ def _path_of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
             files[folder] += 1
     pure = sorted(folder for folder, folder_kinds in kinds.items() if len(folder_kinds) == 1)
     deepest = max(pure, key=lambda folder: (files[folder], len(folder)), default="")
-    return _shorter(deepest or groups[min(groups)][0])
+    path = deepest or groups[min(groups)][0]
+    return min(path, os.path.relpath(path), key=len)
 
 
 def _folders_above(path: str) -> Iterator[str]:
@@ -313,11 +278,6 @@ def _folders_above(path: str) -> Iterator[str]:
     while (folder := os.path.dirname(path)) not in ("", path):
         yield folder
         path = folder
-
-
-def _shorter(path: str) -> str:
-    """The path relative to the working directory, if that is shorter."""
-    return min(path, os.path.relpath(path), key=len)
 
 
 def _list_paths(paths: Sequence[str]) -> str:

@@ -6,20 +6,23 @@ other ones. Rows of all kinds go to the same fold (see vizpub.ingest.tasks.fold)
 
 from __future__ import annotations
 
+import json
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from functools import partial
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 import pyarrow as pa
 from pyarrow import fs
 
+from vizpub.ingest.tasks.items import map_items, share_items
 from vizpub.model.sizes import format_size
 from vizpub.reports import compressed
 from vizpub.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
+from vizpub.reports.files import RepeatedKey, strict_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +43,6 @@ RECORDS = (
 
 _BLOCK = 1 << 16
 _BATCH_ROWS, _BATCH_BYTES = 4096, 4 * 2**20
-_SPLITS = "file int, path string, start bigint, stop bigint, line bigint"
-_COUNTED = "file int, start bigint, lines bigint"
 
 
 class RowKind(IntEnum):
@@ -96,12 +97,21 @@ class DamageReason(str):
     """Reason why the rest of a file cannot be read; no record is at fault."""
 
 
+class RecordRefused(Exception):
+    """Reason why a record is not valid; never leaves the reader."""
+
+
 def refusal_row(split: InputSplit, line: int, reason: str, text: bytes = b"") -> InputRow:
     """Return the row of a refused record, or for a DamageReason the row that reports the damage."""
     if isinstance(reason, DamageReason):
         return InputRow(RowKind.DAMAGED, file=split.file, reason=reason)
     beginning = text[: 4 * TEXT_LIMIT]
     return InputRow(RowKind.REFUSED, file=split.file, line=line, reason=reason, record=beginning)
+
+
+def tally_row(counts: Mapping[str, Any]) -> InputRow:
+    """Return the row with the counts of a split."""
+    return InputRow(RowKind.TALLY, record=json.dumps(counts).encode())
 
 
 BatchTransform = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -112,19 +122,15 @@ def read_in_tasks(
     spark: SparkSession,
     splits: Sequence[InputSplit],
     split_reader: SplitReader,
-    small: bool,
-    turn: BatchTransform = iter,
+    transform: BatchTransform = iter,
     columns: str = RECORDS,
 ) -> DataFrame:
-    """Return a lazy frame of the rows of all splits (RECORDS), unordered, after `turn`."""
-    work = partial(_batches, split_reader=split_reader, turn=turn)
-    return _spread_splits(spark, number_splits(spark, splits), small).mapInArrow(work, columns)
+    """Return a lazy frame of the rows of all splits (RECORDS), unordered, after `transform`."""
 
+    def read_share(share: Sequence[InputSplit]) -> Iterator[pa.RecordBatch]:
+        return transform(rows_of_splits(share, split_reader))
 
-def _batches(
-    batches: Iterable[pa.RecordBatch], split_reader: SplitReader, turn: BatchTransform
-) -> Iterator[pa.RecordBatch]:
-    return turn(rows_of_splits(_splits_in(batches), split_reader))
+    return share_items(spark, splits, read_share, columns)
 
 
 def rows_of_splits(
@@ -132,12 +138,6 @@ def rows_of_splits(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of splits, with the columns RECORDS."""
     return (rows for split in splits for rows in as_batches(split_reader(split)))
-
-
-def _spread_splits(spark: SparkSession, splits: Sequence[InputSplit], small: bool) -> DataFrame:
-    rows = spark.createDataFrame(list(splits), _SPLITS)
-    tasks = min(len(splits), 8 * spark.sparkContext.defaultParallelism)
-    return rows.coalesce(1) if small else rows.repartition(tasks)
 
 
 def line_splits(
@@ -167,10 +167,8 @@ def number_splits(spark: SparkSession, splits: Sequence[InputSplit]) -> list[Inp
     ranges = [split for split in splits if split.line == 0]
     if not ranges:
         return list(splits)
-    counted = (
-        _spread_splits(spark, ranges, small=False).mapInArrow(_count_lines, _COUNTED).collect()
-    )
-    breaks = {(row.file, row.start): row.lines for row in counted}
+    counts = map_items(spark, _count_lines, ranges)
+    breaks = {(split.file, split.start): n for split, n in zip(ranges, counts, strict=True)}
     numbered = []
     line = 1
     for split in splits:
@@ -183,23 +181,12 @@ def number_splits(spark: SparkSession, splits: Sequence[InputSplit]) -> list[Inp
     return numbered
 
 
-def _count_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for split in _splits_in(batches):
-        filesystem, inside = fs.FileSystem.from_uri(split.path)
-        with filesystem.open_input_file(inside) as file:
-            file.seek(split.start)
-            size = inf if split.stop is None else split.stop - split.start
-            lines = sum(block.count(b"\n") for block in _blocks(file, size))
-        yield pa.RecordBatch.from_pylist(
-            [{"file": split.file, "start": split.start, "lines": lines}],
-            pa.schema([("file", pa.int32()), ("start", pa.int64()), ("lines", pa.int64())]),
-        )
-
-
-def _splits_in(batches: Iterable[pa.RecordBatch]) -> Iterator[InputSplit]:
-    for batch in batches:
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield InputSplit(*row)
+def _count_lines(split: InputSplit) -> int:
+    filesystem, inside = fs.FileSystem.from_uri(split.path)
+    with filesystem.open_input_file(inside) as file:
+        file.seek(split.start)
+        size = inf if split.stop is None else split.stop - split.start
+        return sum(block.count(b"\n") for block in _blocks(file, size))
 
 
 def as_batches(rows: Iterable[RowOrBatch]) -> Iterator[pa.RecordBatch]:
@@ -300,6 +287,37 @@ def _check_lines(
         number += 1
     if content is not None and content.damage:
         yield InputLine(number, b"", DamageReason(content.damage))
+
+
+def rows_of_lines(
+    split: InputSplit, limit: int | None, rows_of: Callable[[InputLine], Iterable[InputRow]]
+) -> Iterator[InputRow]:
+    """Yield the rows of the lines that are not blank, and refusals of those for which `rows_of`
+    raises RecordRefused.
+    """
+    for line in lines(split, limit):
+        if line.fault:
+            yield refusal_row(split, line.number, line.fault, line.text)
+        elif line.text and not line.text.isspace():
+            try:
+                rows = [*rows_of(line)]
+            except RecordRefused as reason:
+                rows = [refusal_row(split, line.number, str(reason), line.text)]
+            yield from rows
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object in a line. Raises: RecordRefused."""
+    try:
+        msgspec.json.decode(line)  # takes no halves of surrogate pairs
+        value = strict_json(line)
+    except RepeatedKey as error:
+        raise RecordRefused(str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RecordRefused("not one JSON object") from error
+    if not isinstance(value, dict):
+        raise RecordRefused("not one JSON object")
+    return value
 
 
 def too_long_reason(limit: int) -> str:

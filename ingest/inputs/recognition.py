@@ -56,7 +56,9 @@ def inspect_file(path: str, sources: Sequence[Source], limit: int) -> InspectedF
                 with _ONE_AT_A_TIME:
                     recognised = _ask_sources(path, _first_lines(head, chunks, limit), sources)
             if not unfit and not recognised:
-                unfit = _near_miss(path, bytes(head[:_HEAD]), sources)
+                beginning = bytes(head[:_HEAD])
+                reasons = (or_none(source.near_miss, path, beginning) for source in sources)
+                unfit = next(filter(None, reasons), None)
             hashed.drain()
     except OSError as error:
         why = f"{UNREADABLE}: {os.strerror(error.errno) if error.errno else error}"
@@ -68,12 +70,6 @@ def inspect_file(path: str, sources: Sequence[Source], limit: int) -> InspectedF
 def _ask_sources(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
     answers = ((source.name, or_none(source.recognises, path, head)) for source in sources)
     return [f"{name}:{encoding}" for name, encoding in answers if encoding]
-
-
-def _near_miss(path: str, head: bytes, sources: Sequence[Source]) -> str | None:
-    """Return the reason why a source almost recognises the file; null if none does."""
-    reasons = (or_none(lambda one: one.near_miss(path, head), source) for source in sources)
-    return next(filter(None, reasons), None)
 
 
 def _head(chunks: Iterator[bytes]) -> bytearray:

@@ -4,7 +4,6 @@ task of Spark does a block of intervals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from vizpub.analytics import engines, steps, structure
 from vizpub.analytics.steps import Step, TaskContext
 from vizpub.analytics.structure import Versions, select_layers
 from vizpub.ingest.job import Job
+from vizpub.ingest.tasks.frames import frame_of_files
 from vizpub.ingest.tasks.sink import PassThrough
 from vizpub.ingest.tasks.staged import UNREPORTED
 from vizpub.ingest.tasks.steps import StepInput, TaskBlock, cut_blocks
@@ -48,7 +48,17 @@ def measure(job: Job) -> None:
         job.flush()
         parts = cut_blocks(constants, job.most_peers, 1)
     makes = [job.manifest.definition(name) for name in _MAKES]
-    tables = _step_inputs(job, chosen)
+    own_metrics = job.manifest.own
+    staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own_metrics)}
+    settled = structure.settled_schemas(own_metrics)
+    tables = {
+        name: _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
+        if name in settled
+        else job.written_rows(f"staged/{name}", staged[name])
+        if name in staged
+        else job.needed_rows(name)
+        for name in steps.input_names(chosen)
+    }
     job.make_tables(chosen, makes, [TaskBlock(part, tables) for part in parts])
     job.flush(last=True)
 
@@ -79,27 +89,17 @@ class _VersionsReader:
         return Versions(presence, select_layers(links, self.job.measuring.layers), subscriptions)
 
     def _frame(self, name: str) -> DataFrame:
-        (older, since), entry = self.job.plan.needed_parts(name), self.job.manifest.tables.get(name)
-        newest = self.job.frame_of_parts(name, [entry.newest] if entry else [])
-        return newest.unionAll(self.job.frame_of_parts(name, older, since)) if older else newest
+        job = self.job
+        (older, since), entry = job.plan.needed_parts(name), job.manifest.tables.get(name)
+        place, schema = (job.writer.directory, name), job.manifest.definition(name).arrow
+        parts = (entry.newest,) if entry else ()
+        newest = frame_of_files(job.spark, StoredTable(*place, parts, schema))
+        if not older:
+            return newest
+        return newest.unionAll(frame_of_files(job.spark, StoredTable(*place, older, schema), since))
 
 
 _MEASURED = "staged/measured"
-
-
-def _step_inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[StepInput]]:
-    """Return the tables that steps take, by name."""
-    own_metrics = job.manifest.own
-    staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own_metrics)}
-    settled = structure.settled_schemas(own_metrics)
-    return {
-        name: _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
-        if name in settled
-        else job.written_rows(f"staged/{name}", staged[name])
-        if name in staged
-        else job.needed_rows(name)
-        for name in steps.input_names(chosen)
-    }
 
 
 def _settled_rows(job: Job, name: str, schema: pa.Schema) -> list[StepInput]:

@@ -63,13 +63,14 @@ def _load_own_metric(text: str) -> OwnFunction:
     }:
         raise UseError(f"own metric {text}: the name '{declaration.name}' {IS_TAKEN}")
     module = sys.modules[function.__module__]
+    content = Path(module.__file__ or "").read_bytes()
     metric = OwnMetric(
         declaration.name,
         declaration.level,
         (inspect.getdoc(function) or "").partition("\n")[0],
         declaration.unit,
         inspect.getsource(inspect.unwrap(function)),
-        _digest(module),
+        hashlib.sha256(content).hexdigest()[:12],
     )
     return OwnFunction(metric, _pickle_by_value(function, module, text))
 
@@ -100,11 +101,6 @@ def _import(text: str, load: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:  # any: it is the user's code
         why = f"{type(error).__name__}: {error}"
         raise InputError(f"own metric {text}: it cannot be imported: {why}") from error
-
-
-def _digest(module: ModuleType) -> str:
-    content = Path(module.__file__ or "").read_bytes()
-    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _pickle_by_value(function: Callable[..., Any], module: ModuleType, text: str) -> bytes:

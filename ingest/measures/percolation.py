@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vizpub.analytics.own import OverlayPeriods, Spans
+from vizpub.analytics.comparison.spans import read_spans
+from vizpub.analytics.own import OverlayPeriods
 from vizpub.analytics.prediction.predicted import CopyCounts, GossipEvent, IntervalGossip, Row
 from vizpub.ingest.spark.tasks import run_in_tasks
-from vizpub.model.clock import OPEN
 from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.metrics import METRICS_PERCOLATION
 from vizpub.model.progress import Progress, silent
@@ -72,9 +72,24 @@ class _IntervalBlock:
     def situations(self) -> Iterator[IntervalGossip]:
         """Yield the overlay and the events of each interval."""
         run = Run.open(self.workspace, self.run)
-        overlay, events = _overlay(run, self), _events(run, self)
-        for number in range(self.first, self.last + 1):
+        window = range(self.first, self.last + 1)
+        links = read_spans(run, "links", ["src", "dst", "layer", "topic"], window, self.layers)
+        overlay = OverlayPeriods(
+            read_spans(run, "presence", ["peer"], window),
+            links,
+            read_spans(run, "subscriptions", ["topic", "peer"], window),
+        )
+        events = _events(run, self)
+        for number in window:
             yield IntervalGossip(overlay.at(number), events.get(number, []))
+
+    def count_copies(self) -> CopyCounts:
+        """Count the copies of all events along links of the overlay."""
+        return sum((one.count_copies() for one in self.situations()), CopyCounts())
+
+    def rows(self) -> list[Row]:
+        """Return the rows of metrics/percolation."""
+        return [one.row(self.sigma, self.gamma) for one in self.situations()]
 
 
 def ensure_percolation(
@@ -94,7 +109,11 @@ def ensure_percolation(
         return run
     _check_options(run, options)
     layers = options.layers or run.facts.layers
-    blocks = _cut_blocks(_IntervalBlock(workspace.absolute(), run.facts.name, layers, 0, 0), run)
+    clock, is_small = run.clock, run.stored.rows("links") * run.clock.intervals <= _SMALL
+    count = 1 if is_small else min(clock.intervals, _BLOCKS)
+    cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
+    place = workspace.absolute(), run.facts.name, layers
+    blocks = [_IntervalBlock(*place, first, stop - 1) for first, stop in pairwise(cuts)]
 
     def each(
         function: Callable[[_IntervalBlock], _Result], blocks_to_do: Sequence[_IntervalBlock]
@@ -109,9 +128,9 @@ def ensure_percolation(
 
     gamma = options.gamma
     if gamma is None:
-        gamma = sum(each(_sum_passed, blocks), CopyCounts()).gamma
+        gamma = sum(each(_IntervalBlock.count_copies, blocks), CopyCounts()).gamma
     chosen = [replace(block, gamma=gamma, sigma=options.sigma) for block in blocks]
-    rows = [row for part in each(_rows, chosen) for row in part]
+    rows = [row for part in each(_IntervalBlock.rows, chosen) for row in part]
     _store_table(workspace, run, rows, options)
     return Run.open(workspace, run.facts.name)
 
@@ -131,52 +150,6 @@ def _check_options(run: Run, options: PercolationOptions) -> None:
     shows_gamma = all(map(run.facts.knows, (*needed, DUPLICATES, PREVIOUS_HOPS)))
     if options.gamma is None and not shows_gamma:
         raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
-
-
-def _cut_blocks(run_block: _IntervalBlock, run: Run) -> list[_IntervalBlock]:
-    clock = run.clock
-    count = 1
-    if run.stored.rows("links") * clock.intervals > _SMALL:
-        count = min(clock.intervals, _BLOCKS)
-    cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
-    return [replace(run_block, first=a, last=b - 1) for a, b in pairwise(cuts)]
-
-
-def _sum_passed(block: _IntervalBlock) -> CopyCounts:
-    return sum((situation.count_copies() for situation in block.situations()), CopyCounts())
-
-
-def _rows(block: _IntervalBlock) -> list[Row]:
-    return [one.row(block.sigma, block.gamma) for one in block.situations()]
-
-
-def _overlay(run: Run, block: _IntervalBlock) -> OverlayPeriods:
-    of_layers = pc.field("layer").isin(pa.array(block.layers)) if block.layers else None
-    return OverlayPeriods(
-        _spans(run, block, "presence", ["peer"]),
-        _spans(run, block, "links", ["src", "dst", "layer", "topic"], of_layers),
-        _spans(run, block, "subscriptions", ["topic", "peer"]),
-    )
-
-
-def _spans(
-    run: Run,
-    block: _IntervalBlock,
-    name: str,
-    columns: list[str],
-    where: pc.Expression | None = None,
-) -> Spans:
-    """Read the rows that are sampled in the block; none if the run lacks the table."""
-    k = run.clock.ticks_per_interval
-    inside = (pc.field("valid_from") < (block.last + 1) * k) & (
-        pc.field("valid_to") >= block.first * k
-    )
-    where = inside if where is None else inside & where
-    rows = run.stored.read(name, [*columns, "valid_from", "valid_to"], where)
-    begin, end = rows["valid_from"].to_numpy(), rows["valid_to"].to_numpy()
-    stop = np.where(end == OPEN, block.last + 1, np.minimum(end // k, block.last + 1))
-    start = np.maximum(begin // k, block.first)
-    return Spans(rows.select(columns), start.astype(np.int32), stop.astype(np.int32))
 
 
 def _events(run: Run, block: _IntervalBlock) -> dict[int, list[GossipEvent]]:

@@ -3,8 +3,8 @@
 A source turns foreign records into the *observed* tables below, in one job:
 
     recognises(head)           is this a file of the source, and in which encoding?
-    reader(files)(split)       a split of a file → rows (vizpub.ingest.inputs.reader)
-    make_fold(files)(rows)     the rows of each peer in order of time → tables
+    reader(input)(split)       a split of a file → rows (vizpub.ingest.inputs.reader)
+    make_fold(input)(rows)     the rows of each peer in order of time → tables
                                (vizpub.ingest.tasks.sink)
     describe(counted)          counts → the run's clock, and the facts that are unknown
     observe(run)               folded tables → observed tables, as texts of SQL
@@ -167,6 +167,23 @@ class ObservedTables:
         return frozenset(name for name, text in vars(self).items() if isinstance(text, str))
 
 
+@dataclass(frozen=True)
+class SourceInput:
+    """The input that a source reads and folds."""
+
+    files: Sequence[InputFile]
+    options: SourceOptions
+    count_first: Callable[[SplitReader], Tallies]
+    """Runs a reader over all input and returns its counts, for sources that need them first."""
+    counted: RunCounts | None = None
+    """Earlier counts of the run; null = none."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files."""
+        return [file.path for file in self.files]
+
+
 class Source(ABC):
     """An adapter for one format: a module or package of vizpub.ingest.sources. Stateless."""
 
@@ -184,6 +201,8 @@ class Source(ABC):
     """
     carried: tuple[str, ...] = ()
     """Folded tables that a run keeps for appends."""
+    every_layer: frozenset[str] | None = None
+    """The layers that links of any file may have; null if files differ."""
     tables: Mapping[str, pa.Schema]
     """The schemas of the tables that the fold makes, by name. They include `quarantine` and, if the
     source is appendable, CARRIED.
@@ -216,32 +235,20 @@ class Source(ABC):
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """Return the possible layers of links in the files; null if only the records show them."""
         del files
-        return None
+        return self.every_layer
 
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return the splits of the files; a task reads one or more."""
 
     @abstractmethod
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
-        """Return a function that reads a split.
-
-        `tallies` runs a reader over all input and returns its counts, for sources that need them
-        first; `counted` are counts of an earlier reading.
-        """
+    def reader(self, source_input: SourceInput) -> SplitReader:
+        """Return a function that reads a split."""
 
     @abstractmethod
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> Fold:
-        """Create the fold from rows to `tables`. `counted` are earlier counts of the run; without
-        them the fold may make assumptions, which `is_refuted` checks.
+    def make_fold(self, source_input: SourceInput) -> Fold:
+        """Create the fold from rows to `tables`. Without earlier counts it may make assumptions,
+        which `is_refuted` checks.
         """
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
@@ -261,13 +268,9 @@ class Source(ABC):
         """Return the counts of all tasks together."""
 
     @abstractmethod
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
-        """Return the description of the run; `earlier` has the counts of the run that is appended
-        to.
-
-        Raises: InputError, UseError.
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
+        """Return the description of the run from all of its counts. Raises: InputError,
+        UseError.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, InputSplit
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceInput, SourceOptions
 from vizpub.ingest.sources.edges.source import WITHOUT_TIMES, Edges, times_of
 from vizpub.ingest.sources.folded import NO_REJECTIONS, OBSERVED
 from vizpub.ingest.sources.tables.delimited import (
@@ -110,27 +110,23 @@ class Deliveries(TableSource):
         when = (_AHEAD, time) if peer == previous else (time, 0)
         return PlacedRow(message, *when, (peer, previous, text))
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> _DeliveryFold:
+    def make_fold(self, source_input: SourceInput) -> _DeliveryFold:
         """Create the fold, which goes message by message."""
-        linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
+        options, counted = source_input.options, source_input.counted
+        interval_us, unit_us = options.interval_us or _INTERVAL_US, options.time_unit_us or 1
         outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
-        paths, unit_us = [file.path for file in files], options.time_unit_us or 1
-        return _DeliveryFold(paths, (interval_us, unit_us), outliers, linked=linked)
+        linked = any(map(_are_links, source_input.files))
+        return _DeliveryFold(source_input.paths, (interval_us, unit_us), outliers, linked=linked)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if there are outliers."""
         return bool(_outliers(counted, options.interval_us or _INTERVAL_US))
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run with ticks of a microsecond, and intervals of a second by default.
 
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
-        del earlier
         if counted["latest"] is None:
             raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US
@@ -219,20 +215,19 @@ class _DeliveryFold(KeyFold):
             return
         self._said.add((peer, previous))
         if row.time == _AHEAD:
-            self._publish(row, record)
+            # The first publication in the order of the files counts.
+            publications = [one for one in (self._published, (row, record)) if one]
+            self._published, *others = sorted(
+                publications, key=lambda one: (one[0].file, one[0].line)
+            )
+            for refused, values in others:
+                text = ",".join((self._message, *values)).encode()
+                self.refuse(refused, "another publication of the message came first", text)
         else:
             at = self._at(row.time)
             who = self._message, None, None, peer, previous
             self.rows["receptions"].append((*who, *at, self._arrivals, None, None, None))
             self._arrivals += 1
-
-    def _publish(self, row: InputRow, record: Sequence[str]) -> None:
-        """Keep the first publication in the order of the files; refuse the others."""
-        publications = [one for one in (self._published, (row, record)) if one]
-        self._published, *others = sorted(publications, key=lambda one: (one[0].file, one[0].line))
-        for refused, values in others:
-            text = ",".join((self._message, *values)).encode()
-            self.refuse(refused, "another publication of the message came first", text)
 
     def end(self) -> None:
         """Write the publication."""

@@ -7,29 +7,41 @@ event and some minutes. They are folded like traces of go-libp2p-pubsub; what th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import InputRow, InputSplit, RowKind, SplitReader, refusal_row
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
+from vizpub.ingest.inputs.reader import (
+    InputRow,
+    InputSplit,
+    RecordRefused,
+    SplitReader,
+    refusal_row,
+    tally_row,
+)
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    SourceInput,
+    SourceOptions,
+    Tallies,
+)
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
     EventType,
-    RecordRefused,
     TraceEvent,
+    rows_of_event,
 )
-from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
+from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.tables.row_groups import (
-    group_splits,
     open_parquet,
     read_group,
     schema_of,
+    splits_by_group,
 )
 from vizpub.ingest.tasks.fold import RunCounts, count_name
 from vizpub.reports.fields import INT64
@@ -94,28 +106,18 @@ class Hermes(Libp2p):
         kinds = {_plain_name(field.name): field.type for field in schema or ()}
         if schema is None or frozenset(kinds) not in _COLUMNS or len(kinds) < len(schema):
             return None
-        texts = (kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds)
-        are_texts = all(map(_is_text, texts))
+        texts = [kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds]
+        # Without Arrow's own schema, dictionaries are text, too.
+        are_texts = all(pa.types.is_string(of) or pa.types.is_large_string(of) for of in texts)
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each row group."""
-        splits: list[InputSplit] = []
-        for number, file in enumerate(files):
-            with open_parquet(file.path) as parquet:
-                splits += group_splits(number, file.path, parquet)
-        return splits
+        return splits_by_group(enumerate(files))
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of Parquet."""
-        del files, tallies
-        return _GroupReader(TraceJudge.of(options.interval_us or INTERVAL_US, counted))
+        return _GroupReader(TraceJudge.of(source_input))
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Combine the tallies like Libp2p; files of one peer overlap in time, so none is a copy."""
@@ -124,11 +126,6 @@ class Hermes(Libp2p):
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables of Libp2p without traffic."""
         return replace(super().observe(run, options), traffic=None)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Return True for a column of text; without Arrow's own schema, dictionaries are text, too."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @dataclass(frozen=True)
@@ -147,19 +144,28 @@ class _GroupReader:
             for number, row in enumerate(columns, first):
                 values = dict(zip(names, row, strict=True))
                 try:
-                    events = _events_of_row(values, tally)
-                    for event in events:
-                        self.judge.count(event, tally, split, number)
+                    rows = [*self._rows(values, tally, split, number)]
                 except RecordRefused as reason:
                     text = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
-                    yield refusal_row(split, number, str(reason), text)
-                    continue
-                for event in events:
-                    yield from _rows_of_event(event, split.file, number)
+                    rows = [refusal_row(split, number, str(reason), text)]
+                yield from rows
 
         with open_parquet(split.path) as parquet:
             yield from read_group(split, parquet, check_rows)
-        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
+        yield tally_row(tally.plain)
+
+    def _rows(
+        self, values: Mapping[str, Any], tally: TraceTally, split: InputSplit, number: int
+    ) -> Iterator[InputRow]:
+        """Yield the rows of a row's events. A file has one kind of event, so within a millisecond
+        the beginnings of streams and subscriptions come first, and their ends last.
+        """
+        events = _events_of_row(values, tally)
+        for event in events:
+            self.judge.count(event, tally, split, number)
+        for event in events:
+            rank = 1 + (event.type in _ENDS) - (event.type in _BEGINS)
+            yield from rows_of_event(event, split.file, number, rank, _OF_OTHERS)
 
 
 def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEvent]:
@@ -191,21 +197,3 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if CONTROL_CHARACTER.search(value):
         raise RecordRefused(f"control character in {name}")
     return str(value)
-
-
-def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
-    """Yield the row of an event for its peer, and that of a stream also for the other peer.
-
-    A file has one kind of event, so within a millisecond the beginnings of streams and
-    subscriptions come first, and their ends last.
-    """
-    record, rank = msgspec.msgpack.encode(event), 1
-    rank += (event.type in _ENDS) - (event.type in _BEGINS)
-    yield InputRow(RowKind.RECORD, event.peer, event.time, rank, file, line, None, record)
-    if (
-        event.type in (EventType.STREAM_OPENED, EventType.STREAM_CLOSED)
-        and event.other != event.peer
-    ):
-        yield InputRow(
-            RowKind.RECORD, event.other, event.time, _OF_OTHERS, file, line, None, record
-        )

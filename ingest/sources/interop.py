@@ -5,31 +5,31 @@ They report what traces of go-libp2p-pubsub report, and are folded alike; what t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
+    InputLine,
     InputRow,
     InputSplit,
     RowKind,
     SplitReader,
-    lines,
-    refusal_row,
+    rows_of_lines,
+    tally_row,
 )
 from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
+    SourceInput,
     SourceOptions,
-    Tallies,
     first_lines,
     most_are,
 )
-from vizpub.ingest.sources.libp2p.events import EventType, RecordRefused, TraceEvent
-from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
+from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.fold import MESH
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
 from vizpub.ingest.sources.libp2p.source import Libp2p
@@ -43,6 +43,7 @@ class Interop(Libp2p):
     """The source `interop`: a Libp2p whose reader takes logs."""
 
     name = "interop"
+    every_layer = frozenset({MESH})
     unknown = (
         "traffic in bytes (the logs have no sizes)",
         "connections between peers (the logs have only the mesh)",
@@ -54,33 +55,17 @@ class Interop(Libp2p):
         """Return 'log' by the content alone."""
         return "log" if most_are(first_lines(head), is_line) else None
 
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the layer of the mesh."""
-        del files
-        return frozenset({MESH})
-
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each file, as its first line names its peer."""
         return [InputSplit(number, file.path) for number, file in enumerate(files)]
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of logs."""
-        del files, tallies
-        return _LogReader(
-            TraceJudge.of(options.interval_us or INTERVAL_US, counted), options.max_line
-        )
+        return _LogReader(TraceJudge.of(source_input), source_input.options.max_line)
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p, and note logs that report received messages alone."""
-        description, partial = super().describe(counted, earlier, options), counted["partial_logs"]
+        description, partial = super().describe(counted, options), counted["partial_logs"]
         if _are_logs_partial(counted):
             return replace(description, unknown=("links", "topics", "traffic", *self.unknown))
         return replace(
@@ -115,21 +100,17 @@ class _LogReader:
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield the rows of a file."""
         tally, log = self.judge.tally(), NodeLog()
-        for line in lines(split, self.max_line):
-            if line.fault:
-                yield refusal_row(split, line.number, line.fault, line.text)
-            elif line.text and not line.text.isspace():
-                try:
-                    events = list(log.events(line.text))
-                    for event in events:
-                        self.judge.count(event, tally, split, line.number)
-                except RecordRefused as reason:
-                    yield refusal_row(split, line.number, str(reason), line.text)
-                    continue
-                yield from (_event_row(event, split.file, line.number) for event in events)
+
+        def rows_of(line: InputLine) -> list[InputRow]:
+            events = list(log.events(line.text))
+            for event in events:
+                self.judge.count(event, tally, split, line.number)
+            return [_event_row(event, split.file, line.number) for event in events]
+
+        yield from rows_of_lines(split, self.max_line, rows_of)
         tally.unknown.update(log.unknown)
         tally.logs, tally.partial_logs = 1, int(log.is_partial)
-        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
+        yield tally_row(tally.plain)
 
 
 def _event_row(event: TraceEvent, file: int, line: int) -> InputRow:

@@ -6,33 +6,34 @@ A line of `…_neighbors.ndjson` is what one peer's routing table holds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
+    InputLine,
     InputRow,
     InputSplit,
+    RecordRefused,
     RowKind,
     SplitReader,
     line_splits,
-    lines,
-    refusal_row,
+    parse_object,
+    rows_of_lines,
 )
 from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
     most_are,
 )
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.sources.json_lines import parse_object
-from vizpub.ingest.sources.libp2p.events import RecordRefused
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.model.clock import OPEN, Clock
@@ -53,17 +54,13 @@ class Nebula(Source):
     """The source `nebula`. Its lines are folded by peer."""
 
     name = "nebula"
+    every_layer = frozenset({OVERLAY})
     options = frozenset({"max_line"})
     tables = _TABLES
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'ndjson' by the content alone."""
         return "ndjson" if most_are(first_lines(head), _is_line) else None
-
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the one layer."""
-        del files
-        return frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines. Raises: InputError for several crawls."""
@@ -74,35 +71,23 @@ class Nebula(Source):
             )
         return line_splits(files)
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader, which checks each line by itself."""
-        del files, tallies, counted
-        return _LineReader(options.max_line)
+        return _LineReader(source_input.options.max_line)
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> _TableFold:
+    def make_fold(self, source_input: SourceInput) -> _TableFold:
         """Create the fold, which goes peer by peer."""
-        del options, counted
-        return _TableFold(_TABLES, [file.path for file in files])
+        return _TableFold(_TABLES, source_input.paths)
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sums of the counts."""
         return {name: sum(one[name] for one in tallies) for name in ("peers", "partial")}
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one interval, the crawl. Raises: InputError if no line could be
         read.
         """
-        del earlier, options
+        del options
         if not counted["peers"]:
             raise InputError(NO_TABLE, NO_ROWS)
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
@@ -134,19 +119,13 @@ class _LineReader:
 
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield a row per peer: its neighbours, and whether they are only a part."""
-        for line in lines(split, self.max_line):
-            if line.fault:
-                yield refusal_row(split, line.number, line.fault, line.text)
-            elif line.text and not line.text.isspace():
-                try:
-                    peer, *neighbours = _parse_line(line.text)
-                except RecordRefused as reason:
-                    yield refusal_row(split, line.number, str(reason), line.text)
-                else:
-                    record = msgspec.json.encode(neighbours)
-                    yield InputRow(
-                        RowKind.RECORD, peer, 0, 0, split.file, line.number, None, record
-                    )
+
+        def rows_of(line: InputLine) -> list[InputRow]:
+            peer, *neighbours = _parse_line(line.text)
+            place, record = (split.file, line.number, None), msgspec.json.encode(neighbours)
+            return [InputRow(RowKind.RECORD, peer, 0, 0, *place, record)]
+
+        return rows_of_lines(split, self.max_line, rows_of)
 
 
 def _parse_line(line: bytes) -> tuple[str, list[str], bool]:

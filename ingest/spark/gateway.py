@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from py4j.clientserver import JavaClient
-from py4j.java_gateway import JavaClass, JavaMember, JVMView
+from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JNetworkError
 
 if TYPE_CHECKING:
@@ -31,18 +31,22 @@ _PAUSES = (0.05, 0.2, 1.0)
 def mend_gateway(context: SparkContext) -> None:
     """Let the gateway of a context remember, be interrupted, and end at once."""
     gateway: Any = context._gateway
-    _silence_py4j()
-    _cache_classes(gateway.jvm)
-    _close_interrupted(gateway._gateway_client)
-    _end_quietly(context)
-
-
-def _silence_py4j() -> None:
-    """Keep py4j from printing tracebacks where Java has ended or a signal has come: it logs them at
-    the root. What happened is told in a line where the error is handled.
-    """
+    # py4j logs tracebacks at the root where Java has ended or a signal has come. A line where the
+    # error is handled says what happened.
     logging.getLogger().addFilter(_is_of_others)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # PySpark asks for the class and the method of each column that it makes: a quarter of
+    # all its calls.
+    for name in _CLASSES:
+        java_class = getattr(gateway.jvm, name)
+        java_class.__class__ = _CachingClass
+        gateway.jvm.__dict__[name] = java_class
+    _close_interrupted(gateway._gateway_client)
+    # The server of accumulators looks once a second whether it is to end. Its thread is a daemon:
+    # it is not waited for, and silent where Java has ended before it.
+    server = context._accumulatorServer
+    vars(server)["handle_error"] = lambda *_: None
+    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
 
 
 def _is_of_others(record: logging.LogRecord) -> bool:
@@ -57,18 +61,6 @@ class _CachingClass(JavaClass):  # type: ignore[misc]
         if isinstance(member, JavaMember):
             self.__dict__[name] = member
         return member
-
-
-def _cache_classes(jvm: JVMView) -> None:
-    """Keep the classes that PySpark asks a JVM for most, and their methods.
-
-    It asks for the class and for the method of each column that it makes: a quarter of all its
-    calls to Java.
-    """
-    for name in _CLASSES:
-        java_class = getattr(jvm, name)
-        java_class.__class__ = _CachingClass
-        jvm.__dict__[name] = java_class
 
 
 def _close_interrupted(client: JavaClient) -> None:
@@ -99,14 +91,3 @@ def _close_interrupted(client: JavaClient) -> None:
 
     vars(client)["send_command"] = send_or_close
     vars(client)["_create_new_connection"] = connect_again
-
-
-def _end_quietly(context: SparkContext) -> None:
-    """Let the context end at once, and in silence where Java has ended before it.
-
-    The server of its accumulators looks once a second whether it is to end; its thread is a
-    daemon, and is not waited for.
-    """
-    server = context._accumulatorServer
-    vars(server)["handle_error"] = lambda *_: None
-    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start

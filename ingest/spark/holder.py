@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +23,6 @@ from typing import Any
 
 import psutil
 from py4j.java_gateway import JavaObject
-from pyarrow import RecordBatch
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -116,7 +114,8 @@ class _SessionHolder:
             )
             return
         if not self._lent.acquire(timeout=_BUSY_S):
-            doorway.send(end, {"refused": self._why_in_use()})
+            why = f"process {self._used_by} uses it" if self._used_by else "it is ending"
+            doorway.send(end, {"refused": why})
             return
         try:
             self._used_by = int(question.get("pid") or -1)
@@ -132,11 +131,6 @@ class _SessionHolder:
                 self._lent.release()
             else:
                 self.over.set()
-
-    def _why_in_use(self) -> str:
-        if not self._used_by:
-            return "it is ending"
-        return f"process {self._used_by} uses it"
 
     def _clear_up(self) -> bool:
         """End and drop the jobs and data that a command left in the JVM. Return False if that
@@ -196,22 +190,14 @@ def _difference_text(names: list[str]) -> str:
     return f"it has another {', '.join(names)}"
 
 
-def _warm_workers(spark: SparkSession) -> None:
-    """Run a Python worker of each kind once, as the daemons that fork them keep running."""
-    spark.sparkContext.parallelize([0], 1).map(abs).count()
-    spark.range(1).mapInArrow(_pass_through, "id long").collect()
-
-
-def _pass_through(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-    return batches
-
-
 def main(scratch: str, idle_s: str, ready: str) -> None:
     """Hold a session for the workspace of that scratch folder."""
     session_requirements()  # as it was before Spark added to it
     where = Path(scratch)
     with spark_session(where, quick=True) as spark:
-        _warm_workers(spark)
+        # A worker of each kind runs once, as the daemons that fork them keep running.
+        spark.sparkContext.parallelize([0], 1).map(abs).count()
+        spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         holder = _SessionHolder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
         signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
         holder.serve(socket.socket(fileno=int(ready)))

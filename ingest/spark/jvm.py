@@ -74,7 +74,7 @@ class Jvm:
             raise
         finally:
             rmtree(self.connection_file.parent, ignore_errors=True)
-        with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        with gateway_variables(port, secret):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes with this process.
         SparkContext._gateway.proc = self.process  # type: ignore[union-attr]
@@ -98,7 +98,13 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     try:
         folder = cache_path() / "spark" / kind_of(java, settings, (spark / "jars").iterdir())
-        command = _launch_command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
+        cached = folder / "command"
+        if not cached.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            text = "\0".join(_ask_launcher(java, spark, [_MAIN, *settings, "pyspark-shell"]))
+            with replacing(cached) as new:
+                new.write_text(text, "utf-8", "surrogateescape")
+        command = cached.read_text("utf-8", "surrogateescape").split("\0")
         connection_file = Path(mkdtemp()) / "gateway"
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
@@ -119,17 +125,6 @@ def is_running() -> bool:
     """Return True if this process has a Java of PySpark's."""
     context = sys.modules.get("pyspark.core.context")
     return context is not None and context.SparkContext._gateway is not None
-
-
-def _launch_command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:
-    """Return the command that Spark's launcher builds for the arguments, cached in the folder."""
-    cached = folder / "command"
-    if not cached.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = "\0".join(_ask_launcher(java, spark, words))
-        with replacing(cached) as new:
-            new.write_text(command, "utf-8", "surrogateescape")
-    return cached.read_text("utf-8", "surrogateescape").split("\0")
 
 
 def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
@@ -162,10 +157,12 @@ def _spark_environment(spark: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    os.environ.update(values)
+def gateway_variables(port: int, secret: str) -> Iterator[None]:
+    """Tell PySpark, by environment variables, of a JVM that it is to use."""
+    variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in values:
+        for name in variables:
             del os.environ[name]

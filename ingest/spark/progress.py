@@ -92,16 +92,13 @@ def _poll_progress(tracker: StatusTracker, step: str, progress: Progress, over: 
     tasks: dict[int, tuple[int, int]] = {}
     with suppress(Py4JError, ConnectionError):  # the waiting thread reports the end of Java
         while not over.wait(_EVERY):
-            for stage in [*_active_stages(tracker), *tasks]:
+            jobs = (tracker.getJobInfo(job) for job in tracker.getActiveJobsIds())
+            # A stage that never starts has its result already.
+            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+            active = [stage.stageId for stage in stages if stage and stage.numActiveTasks]
+            for stage in [*active, *tasks]:
                 if info := tracker.getStageInfo(stage):
                     tasks[stage] = (info.numCompletedTasks, info.numTasks)
             if tasks:
                 done, total = map(sum, zip(*tasks.values(), strict=True))
                 progress(step, done, total)
-
-
-def _active_stages(tracker: StatusTracker) -> list[int]:
-    jobs = (tracker.getJobInfo(job) for job in tracker.getActiveJobsIds())
-    # A stage that never starts has its result already.
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return [stage.stageId for stage in stages if stage and stage.numActiveTasks]

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from vizpub.analytics.options import PLAIN_PLANS
 from vizpub.ingest.spark.cluster import check_shared, count_cores, is_local, ship_package
 from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
@@ -91,6 +92,8 @@ def spark_session(
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     mend_gateway(spark.sparkContext)
+    for key, value in PLAIN_PLANS.items():
+        spark.conf.set(key, value)
     try:
         with _prepared_executors(spark, conf, scratch, folder):
             yield spark
@@ -120,7 +123,11 @@ def _path_without_comma(folder: Path) -> Path:
 
 def _ensure_jvm(master: str | None, settings: dict[str, str]) -> None:
     """Start a JVM with those settings, unless one is running."""
-    _prepare_environment(master)
+    # A configuration of the user's may name a cluster, too.
+    configured = "SPARK_CONF_DIR" in os.environ or "SPARK_HOME" in os.environ
+    if is_local(master) and not (master is None and configured):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_running():
         return
     java = find_java()
@@ -199,14 +206,6 @@ def why_failed(text: str) -> str:
     traceback = re.split(r"Traceback \(most recent call last\):|Traceback …", cause)[1:]
     lines = re.findall(r"^\S.*", (traceback or [cause])[-1], re.MULTILINE)
     return str(lines[0] if lines else "no message")
-
-
-def _prepare_environment(master: str | None) -> None:
-    # A configuration of the user's may name a cluster, too.
-    configured = "SPARK_CONF_DIR" in os.environ or "SPARK_HOME" in os.environ
-    if is_local(master) and not (master is None and configured):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _choose_python(conf: SparkConf) -> None:

@@ -91,11 +91,13 @@ def session_requirements() -> Mapping[str, str]:
         for name, value in os.environ.items()
         if name.startswith(_TELLING)
     }
+    mask = os.umask(0o077)
+    os.umask(mask)
     return {
         "vizpub's code": digest(),
         "Python": f"{sys.executable} {sys.prefix} {sys.version}",
         "Java": shutil.which("java") or "",
-        "umask": f"{_umask():03o}",
+        "umask": f"{mask:03o}",
         **versions,
         **variables,
     }
@@ -104,12 +106,6 @@ def session_requirements() -> Mapping[str, str]:
 def differing_names(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the names whose values differ."""
     return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def session_status(scratch: Path) -> SessionStatus:

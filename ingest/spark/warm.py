@@ -16,6 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from vizpub.ingest.spark.gateway import mend_gateway
+from vizpub.ingest.spark.jvm import gateway_variables
 from vizpub.ingest.spark.session import spark_session
 from vizpub.ingest.spark.staying import (
     SessionLease,
@@ -102,13 +103,8 @@ def _attach(leased: SessionLease) -> SparkSession | None:
 
 
 def _gateway(leased: SessionLease) -> Any:
-    variables = {"PYSPARK_GATEWAY_PORT": str(leased.port), "PYSPARK_GATEWAY_SECRET": leased.secret}
-    os.environ.update(variables)
-    try:
+    with gateway_variables(leased.port, leased.secret):
         return launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        for name in variables:
-            del os.environ[name]
 
 
 def _detach() -> None:

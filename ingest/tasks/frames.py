@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,16 +23,15 @@ def frame_of_files(
     """
     shape = from_arrow_schema(stored.schema)
     parts = (part.reaching(since) if since else part for part in stored.parts)
-    files = [_uri(path) for part in parts for path in files_of(stored.directory, part, stored.name)]
+    # Hadoop's configuration may say that a path without a scheme is elsewhere; readers take globs.
+    files = [
+        "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))
+        for part in parts
+        for path in files_of(stored.directory, part, stored.name)
+    ]
     frame = (
         spark.read.schema(shape).options(**_READ).parquet(*files)
         if files
         else spark.createDataFrame([], shape)
     )
     return frame.where(F.col(since.column) >= since.least) if since else frame
-
-
-def _uri(path: Path) -> str:
-    """A file URI for Spark's readers, with glob characters escaped."""
-    # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))

@@ -60,9 +60,9 @@ class StepInput(NamedTuple):
 
 
 class TaskBlock(NamedTuple):
-    """The work of a task: its constants, and the tables that only it takes."""
+    """The work of a task: its context, and the tables that only it takes."""
 
-    given: TaskContext
+    context: TaskContext
     tables: Mapping[str, Sequence[StepInput]] = {}
 
 
@@ -96,16 +96,16 @@ class BlockFold:
         parts = (one for of in tables for parts in of.values() for one in parts)
         return {one.rows.name for one in parts if isinstance(one.rows, LaterTable)}
 
-    def resolve_later(self, made: Mapping[str, Sequence[pa.RecordBatch]]) -> BlockFold:
+    def resolve_later(self, earlier: Mapping[str, Sequence[pa.RecordBatch]]) -> BlockFold:
         """Return the fold with the tables that earlier folds made."""
 
         def resolve(tables: Mapping[str, Sequence[StepInput]]) -> dict[str, list[StepInput]]:
             return {
-                name: [step_input.resolve_later(made) for step_input in parts]
+                name: [step_input.resolve_later(earlier) for step_input in parts]
                 for name, parts in tables.items()
             }
 
-        blocks = [TaskBlock(block.given, resolve(block.tables)) for block in self.blocks]
+        blocks = [TaskBlock(block.context, resolve(block.tables)) for block in self.blocks]
         return replace(self, tables=resolve(self.tables), blocks=blocks)
 
     def summary(self) -> str | None:

@@ -21,7 +21,6 @@ from tests.containers.engine import (
     started,
 )
 from tests.support.ingested import Store
-from tests.support.small import as_of_small
 from vizpub.graphstore.server.address import Connection, from_environment
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
@@ -47,13 +46,6 @@ def stored(request: pytest.FixtureRequest) -> Store:
 def gossipsub(stored: Store) -> StoredRun:
     """30 files of a real gossipsub network."""
     return stored("gossipsub")
-
-
-@pytest.fixture(scope="module")
-def small_inputs(spark: SparkSession) -> Iterator[None]:
-    """The session with the settings for small inputs, like the module's inputs."""
-    with as_of_small(spark):
-        yield
 
 
 @pytest.fixture(scope="session")

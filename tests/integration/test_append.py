@@ -31,7 +31,8 @@ from vizpub.ingest import stages
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.measures import metrics
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling_request
+from vizpub.ingest.pipeline import IngestOutcome, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources.times import BELONGS_NOT, TOO_FAR
 from vizpub.ingest.spark import scale
 from vizpub.ingest.spark.session import vizpub_errors
@@ -50,7 +51,6 @@ Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1200),
 ]
 

@@ -19,7 +19,8 @@ from vizpub.cli.settings import Settings
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.ingest import pipeline
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest
+from vizpub.ingest.pipeline import IngestOutcome
+from vizpub.ingest.request import IngestRequest
 from vizpub.model.progress import Progress
 from vizpub.model.run import NO_DATA
 from vizpub.runstore.store import StoredRun, open_run
@@ -66,7 +67,6 @@ def fed(vizpub: Calls, folder: Path, number: int, *more: str) -> StoredRun:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("small_inputs")
 def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
     vizpub: Calls, tmp_path: Path
 ) -> None:
@@ -90,7 +90,6 @@ def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("small_inputs")
 def test_load_that_waited_for_a_later_append_loads_that(
     vizpub: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

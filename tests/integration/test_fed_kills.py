@@ -36,7 +36,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.neo4j,
     pytest.mark.long,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(7200),
 ]
 

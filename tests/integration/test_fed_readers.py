@@ -31,7 +31,6 @@ from vizpub.questions.run import Run
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(7200),
 ]
 

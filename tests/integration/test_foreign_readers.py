@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from tests.integration.test_growth import interval
 from tests.support.foreign import NOTHING, PROGRAMS, SPARK, digest, reading
 from tests.support.ingested import ingest, ingested
-from vizpub.ingest.pipeline import IngestRequest, settling_request
+from vizpub.ingest.pipeline import settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(3600),
 ]
 

@@ -36,8 +36,6 @@ from vizpub.ingest.sources.libp2p.events import TraceEvent
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN
 
-pytestmark = pytest.mark.usefixtures("small_inputs")
-
 LONG_LINE = 20_000
 """Bytes that a line may have here; some have more."""
 SIZES = [pytest.param(1_500, id="few"), pytest.param(100_000, id="many", marks=pytest.mark.long)]

@@ -29,7 +29,7 @@ from vizpub.simulators.protocols.gossip.events import COUNTS, Spreading, adjacen
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 PEERS, EVENTS, GAMMA, TTL, SEED = 200, 30, 0.4, 6, 8
 SIMULATED = (

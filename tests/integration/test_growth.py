@@ -19,7 +19,6 @@ from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.long,
     pytest.mark.timeout(3600),
 ]

@@ -21,7 +21,7 @@ from vizpub.graphstore.verify.verify import Difference, verify_kept, verify_run
 from vizpub.ingest.pipeline import settling_request
 from vizpub.runstore.store import StoredRun
 
-pytestmark = [pytest.mark.spark, pytest.mark.neo4j, pytest.mark.usefixtures("small_inputs")]
+pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
 RUN = "summed"
 

@@ -27,10 +27,10 @@ from pyspark.sql import SparkSession
 
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
-from tests.support.small import as_of_small
 from tests.support.words import tells
 from vizpub.cli.commands.everyday.ingest import ALREADY
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest
+from vizpub.ingest.pipeline import IngestOutcome, ingest
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.spark import scale
 from vizpub.machine.locks import lock_of
 from vizpub.runstore import writer
@@ -114,7 +114,7 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ser
     for stage in STAGES:
         copy = folder / "half" / stage / "runs" / RUN
         keep = partial(shutil.copytree, dst=copy)
-        with as_of_small(spark), stopping(stage, committed=True, look=keep):
+        with stopping(stage, committed=True, look=keep):
             ingested(spark, request)
         before[stage] = point(copy)
         after[stage] = point(folder / "runs" / RUN)

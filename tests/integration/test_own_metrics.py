@@ -40,7 +40,7 @@ from vizpub.ingest.spark import scale
 from vizpub.model.own import LEVELS, is_taken
 from vizpub.questions.run import Run
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 Vizpub = Callable[..., CompletedProcess[str]]
 Record = dict[str, Any]

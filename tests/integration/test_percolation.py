@@ -27,7 +27,7 @@ from vizpub.runstore.store import StoredRun, open_run
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 GAMMA = 0.4
 SIMULATED = (

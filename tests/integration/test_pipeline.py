@@ -26,7 +26,8 @@ from vizpub.ingest.folding import fold_input
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling_request
+from vizpub.ingest.pipeline import IngestOutcome, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
@@ -681,7 +682,6 @@ def test_link_of_a_peer_to_itself_is_none_in_all_outputs(
     assert sorted(graph.edges()) == [("a", "b"), ("b", "a"), ("b", "c")]
 
 
-@pytest.mark.usefixtures("small_inputs")
 def test_file_that_goes_while_it_is_read_is_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,6 @@ from vizpub.runstore.store import StoredRun, open_run, runs
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1800),
 ]
 

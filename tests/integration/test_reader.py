@@ -20,11 +20,12 @@ from vizpub.ingest.inputs.reader import (
     RowKind,
     line_splits,
     lines,
+    number_splits,
     read_in_tasks,
     refusal_row,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 LIMIT = 200
 PIECES = (10**6, 700, 64)
@@ -79,7 +80,7 @@ def test_lines_and_their_numbers_equal_those_of_the_files(
 ) -> None:
     monkeypatch.setattr(reader, "SPLIT", size)
     files = [write(tmp_path / name) for name in NAMES]
-    found = read_in_tasks(spark, line_splits(files), read, small=False)
+    found = read_in_tasks(spark, number_splits(spark, line_splits(files)), read)
     numbers: dict[tuple[str, int], str] = {}
     damaged: dict[str, str] = {}
     sizes: dict[str, list[int]] = {}

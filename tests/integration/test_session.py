@@ -65,7 +65,8 @@ def code_without_java(scratch: Path, file: str) -> int:
     from pyspark import SparkContext
 
     from vizpub.cli.errors import report
-    from vizpub.ingest.pipeline import IngestRequest, ingest
+    from vizpub.ingest.pipeline import ingest
+    from vizpub.ingest.request import IngestRequest
     from vizpub.model.errors import SparkFailed
 
     def progress(step: str, *_: int) -> None:

@@ -27,7 +27,7 @@ from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 SOURCE = Edges()
 SEED = 9
@@ -435,7 +435,7 @@ def test_weights_and_signs_are_no_times(tmp_path: Path) -> None:
     found = stage(found_file(signs))
     assert {link[:2] for link in links(found)} == {("1", "2"), ("4", "1")}
     assert not refused(found)
-    assert SOURCE.describe(found.counted, None, SourceOptions()).clock == Clock(1, None, 0, 0)
+    assert SOURCE.describe(found.counted, SourceOptions()).clock == Clock(1, None, 0, 0)
 
 
 @pytest.mark.parametrize("text", [SNAP, "% sym unweighted\n1 2\n3 2\n", "1 2\n3 2\n"])

@@ -89,7 +89,7 @@ def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=naming(tmp_path / "a", tmp_path / "b", TWO_CRAWLS)):
         SOURCE.splits(found.files)
     with pytest.raises(InputError, match=NO_TABLE):
-        SOURCE.describe({"peers": 0, "partial": 0}, None, SourceOptions())
+        SOURCE.describe({"peers": 0, "partial": 0}, SourceOptions())
 
 
 def test_spoilt_lines_are_taken_or_refused(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def book(desk: Desk) -> Book:
 
 
 def describe(counted: RunCounts, options: SourceOptions) -> RunDescription:
-    return Reports().describe(counted, None, options)
+    return Reports().describe(counted, options)
 
 
 EXAMPLE = (

@@ -92,7 +92,7 @@ def test_bad_line_is_refused_alone(tmp_path: Path, line: str | bytes, reason: st
 
 def test_run_header_that_is_refused_is_told_in_the_summary(tmp_path: Path) -> None:
     found = taken(tmp_path, '{"format": "vizpub.run/1", "counters": "totals"}', GOOD)
-    told = Reports().describe(found.counted, None, SourceOptions())
+    told = Reports().describe(found.counted, SourceOptions())
     assert [n for note, n in told.notes.items() if "run headers" in note] == [1]
 
 
@@ -124,7 +124,7 @@ def test_reports_that_differ_in_a_gauge_conflict(tmp_path: Path) -> None:
 
 def test_surrogate_in_an_unknown_field_is_counted_and_taken(tmp_path: Path) -> None:
     found = taken(tmp_path, GOOD[:-1] + f", {HALF}: {HALF}}}")
-    told = Reports().describe(found.counted, None, SourceOptions())
+    told = Reports().describe(found.counted, SourceOptions())
     assert told.notes["unknown field \N{REPLACEMENT CHARACTER}"] == 1
     assert found.quarantine == []
 
@@ -156,7 +156,7 @@ def test_sum_beyond_64_bits_is_unknown(tmp_path: Path) -> None:
 def test_names_of_unknown_fields_are_told_apart_up_to_a_bound(tmp_path: Path) -> None:
     lines = [text({**report("a", n), f"field {n}": 1}) for n in range(1500)]
     found = taken(tmp_path, *lines)
-    told = Reports().describe(found.counted, None, SourceOptions())
+    told = Reports().describe(found.counted, SourceOptions())
     counted = {name: n for name, n in told.notes.items() if name.startswith("unknown")}
     assert sum(counted.values()) == 1500
     assert len(counted) <= 1001

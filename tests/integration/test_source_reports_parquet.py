@@ -69,7 +69,7 @@ def stage(folder: Path, *contents: Content) -> Staged:
 
 
 def described(found: Staged) -> RunDescription:
-    return Reports().describe(found.counted, None, SourceOptions())
+    return Reports().describe(found.counted, SourceOptions())
 
 
 def random_record(rng: random.Random, peer: int, interval: int) -> Record:

@@ -49,7 +49,7 @@ def take(*paths: Path, **options: Any) -> Taken:
 
 
 def describe(found: Staged, **options: Any) -> RunDescription:
-    return Vizpub().describe(found.counted, None, SourceOptions(**options))
+    return Vizpub().describe(found.counted, SourceOptions(**options))
 
 
 def table(run: StoredRun, name: str) -> list[Row]:

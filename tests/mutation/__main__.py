@@ -79,10 +79,8 @@ class Mutating:
 
 
 def _cost(item: pytest.Item) -> int:
-    """First tests that need neither Spark nor Neo4j, then those with plans of small inputs."""
-    if not any(item.get_closest_marker(service) for service in ("spark", "neo4j")):
-        return 0
-    return 1 if "small_inputs" in getattr(item, "fixturenames", ()) else 2
+    """First tests that need neither Spark nor Neo4j."""
+    return int(any(item.get_closest_marker(service) for service in ("spark", "neo4j")))
 
 
 class _Nobody:

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from tests.support.record import Notes
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
+from vizpub.ingest.pipeline import IngestOutcome, ingest_in
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.runstore.manifest import write_manifest
 from vizpub.runstore.store import StoredRun, open_run

@@ -15,7 +15,7 @@ from vizpub.ingest.sources.folded import CARRIED
 from vizpub.ingest.sources.reports.decoding import report_decoder
 from vizpub.ingest.sources.reports.facts import COUNTERS, STATE, ReportTally
 from vizpub.ingest.sources.reports.fold import TABLES
-from vizpub.ingest.sources.reports.observed import ARRIVALS, REPEATED
+from vizpub.ingest.sources.reports.source import ARRIVALS, REPEATED
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
 from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts
 from vizpub.model.columns import TRAFFIC_COLUMNS

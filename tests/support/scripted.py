@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support.tables import links, write
 from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.starting import RequestedRun, StartingPoint, find_start
 from vizpub.runstore.manifest import Cut, Manifest, Part, TableEntry
 from vizpub.runstore.writer import RunWriter, writing
@@ -33,7 +34,7 @@ def wanted(
     """The request of an ingest of the files."""
     inputs = tuple(file.manifest_entry for file in files)
     fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
-    return RequestedRun(fresh, files, **how)
+    return RequestedRun(fresh, files, IngestRequest((), run, Path(), **how))
 
 
 def ingest(

@@ -18,6 +18,7 @@ from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
 )
@@ -60,9 +61,10 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     def made(
         before: RunCounts | None,
     ) -> tuple[list[InputRow], Fold, dict[str, pa.Table], RunCounts]:
-        read = source.reader(files, options, tallies, before)
+        source_input = SourceInput(files, options, tallies, before)
+        read = source.reader(source_input)
         rows = sorted(_rows(splits, read), key=_order)
-        fold = source.make_fold(files, options, before)
+        fold = source.make_fold(source_input)
         tables = _folded(source, fold, rows)
         return rows, fold, tables, source.combine_tallies([fold.total_counts()])
 
@@ -103,7 +105,7 @@ class Taken:
 
     def __init__(self, source: Source, found: Staged, options: SourceOptions) -> None:
         self.staged = found
-        self.told: RunDescription = source.describe(found.counted, None, options)
+        self.told: RunDescription = source.describe(found.counted, options)
         self.seen: ObservedTables = source.observe(self.told, options)
 
     def table(self, name: str) -> pa.Table:

@@ -27,7 +27,7 @@ from vizpub.model.wording import amount, was_or_were
 
 if TYPE_CHECKING:
     from vizpub.ingest.account import Account
-    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.ingest.request import IngestRequest
     from vizpub.runstore.store import StoredRun
 
 ALREADY = "is already complete"
@@ -273,7 +273,7 @@ def _request(
 ) -> IngestRequest:
     from vizpub.ingest.measures.choice import MeasurementOptions
     from vizpub.ingest.measures.own import load_own_metrics
-    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None

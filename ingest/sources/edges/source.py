@@ -18,7 +18,13 @@ import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, InputSplit
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, first_lines
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    SourceInput,
+    SourceOptions,
+    first_lines,
+)
 from vizpub.ingest.sources.edges.comments import UNFIT, WEIGHT, read_comments
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.tables.delimited import (
@@ -88,11 +94,6 @@ def times_of(file: InputFile) -> str:
     if "interval" in columns:
         return _LISTED
     return _IN_PERIODS if {"valid_from", "vf"} & set(columns) else WITHOUT_TIMES
-
-
-def _is_listed(file: InputFile) -> bool:
-    """Return True if each row of the file names one interval."""
-    return times_of(file) == _LISTED
 
 
 def _plain_encoding(head: bytes) -> str | None:
@@ -205,13 +206,12 @@ class Edges(TableSource):
             )
         return super().splits(files)
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> _LinkFold:
+    def make_fold(self, source_input: SourceInput) -> _LinkFold:
         """Create the fold, which goes peer by peer. Raises: UseError for intervals that are no
         whole units of the files' times.
         """
-        unit_us = options.time_unit_us or _SECOND_US
+        files, options = source_input.files, source_input.options
+        unit_us, counted = options.time_unit_us or _SECOND_US, source_input.counted
         units, rest = divmod(options.interval_us or unit_us, unit_us)
         have_times = [times_of(file) != WITHOUT_TIMES for file in files]
         if options.time_unit_us is None:
@@ -221,22 +221,19 @@ class Edges(TableSource):
             why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
             raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
         lengths = [units if has_times else 1 for has_times in have_times]
-        paths = [file.path for file in files]
         outliers = RecordTimes.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
-        return _LinkFold(paths, lengths, outliers, listed=any(map(_is_listed, files)))
+        listed = any(times_of(file) == _LISTED for file in files)
+        return _LinkFold(source_input.paths, lengths, outliers, listed=listed)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if there are outliers."""
         return bool(RecordTimes.of(counted["times"]).outliers(1))
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one tick per interval, which has ended if all periods have an end.
 
         Raises: InputError where there is no link, or the intervals lie too far apart.
         """
-        del earlier
         first, last = counted["first"], counted["last"]
         if first is None:
             raise InputError(NO_LINK, NO_ROWS)

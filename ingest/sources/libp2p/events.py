@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 from base58 import b58encode
+
+from vizpub.ingest.inputs.reader import InputRow, RecordRefused, RowKind
 
 
 class EventType(IntEnum):
@@ -107,10 +109,6 @@ class TraceEvent(msgspec.Struct, array_like=True, gc=False):
     """Entries of an RPC."""
 
 
-class RecordRefused(Exception):
-    """Reason why a record is not a valid event; never leaves the source."""
-
-
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
 _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*"
@@ -175,3 +173,19 @@ def _check_number(values: Mapping[str, Any], name: str) -> None:
 def _check_present(values: Mapping[str, Any], name: str) -> None:
     if values.get(name) is None:
         raise RecordRefused(f"missing key: {_KEYS.get(name, name)}")
+
+
+_OF_TWO_PEERS = frozenset({EventType.STREAM_OPENED, EventType.STREAM_CLOSED})
+"""Types of events that also go to the fold of the other peer."""
+
+
+def rows_of_event(
+    event: TraceEvent, file: int, line: int, rank: int = 0, rank_of_other: int = 1
+) -> Iterator[InputRow]:
+    """Yield the row of an event for its peer, and that of a stream also for the other peer, by
+    default after all own events of the same time.
+    """
+    record, place = msgspec.msgpack.encode(event), (file, line, None)
+    yield InputRow(RowKind.RECORD, event.peer, event.time, rank, *place, record)
+    if event.type in _OF_TWO_PEERS and event.other != event.peer:
+        yield InputRow(RowKind.RECORD, event.other, event.time, rank_of_other, *place, record)

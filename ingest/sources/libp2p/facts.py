@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
-from vizpub.ingest.inputs.reader import InputSplit
-from vizpub.ingest.sources.base import RunDescription
-from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, RecordRefused, TraceEvent
+from vizpub.ingest.inputs.reader import InputSplit, RecordRefused
+from vizpub.ingest.sources.base import RunDescription, SourceInput
+from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, TraceEvent
+from vizpub.ingest.sources.tallies import RecordTally
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import RunCounts, count_name, every_refused
 from vizpub.model.clock import Clock
@@ -21,7 +22,6 @@ SAME_EVENTS = "both have events of the same peer at the same time"
 
 INTERVAL_US = 1_000_000
 
-_LOGS = ("logs", "partial_logs")
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_BYTES = "traffic in bytes (traces have no sizes)"
 _NO_HOPS = (
@@ -33,13 +33,11 @@ _NO_HOPS = (
 
 
 @dataclass
-class TraceTally:
-    """Counts over the events of a task, of several tasks, or of a whole run; `plain` is stored."""
+class TraceTally(RecordTally):
+    """Counts over events; their times are nanoseconds of Unix time."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     """Events of an unknown type, and those with an unknown field."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """Refused records by reason."""
     protocols: Counter[str] = field(default_factory=Counter)
     """Events by protocol."""
     deliveries: int = 0
@@ -52,13 +50,9 @@ class TraceTally:
     logs: int = 0
     partial_logs: int = 0
     """Logs of nodes that report received messages alone; only the source interop has logs."""
-    first: int | None = None
-    last: int | None = None
-    """First and last time, in nanoseconds of Unix time."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
     times: RecordTimes = field(default_factory=lambda: RecordTimes(0))
-    """Times of events, in nanoseconds."""
 
     def count_unknown(self, kind: int, fields: Iterable[str]) -> None:
         """Count the unknown fields of an event, and its type if that is unknown."""
@@ -78,47 +72,15 @@ class TraceTally:
             self.own_rejections += event.other == event.peer
         self.extend(event.time, event.time)
 
-    def extend(self, first: int, last: int) -> None:
-        """Include events between these times."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
-
     def copy(self, files: list[str]) -> None:
         """Record two files with events of one peer at the same time."""
         self.copies = min(self.copies or files, files)
 
-    def add(self, tally: TraceTally) -> None:
+    def add(self, tally: Self) -> None:
         """Add the counts of another tally."""
-        for name in ("unknown", "refused", "protocols"):
-            getattr(self, name).update(getattr(tally, name))
-        for name in ("deliveries", "with_previous_hop", "own_rejections", "named", *_LOGS):
-            setattr(self, name, getattr(self, name) + getattr(tally, name))
-        if tally.first is not None and tally.last is not None:
-            self.extend(tally.first, tally.last)
+        super().add(tally)
         if tally.copies is not None:
             self.copy(tally.copies)
-        self.times.add(tally.times)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """JSON values from which `of` restores it."""
-        values = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
-        return {**values, "times": self.times.plain}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Restore a tally from its `plain` values."""
-        counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
-        times = RecordTimes.of(plain.get("times", {"gap": 0}))  # earlier versions had none
-        return cls(**{**plain, **counters, "times": times})
-
-    @classmethod
-    def together(cls, tallies: Iterable[Mapping[str, Any]]) -> Self:
-        """Return the sum of several tallies, from their `plain` values."""
-        tally = cls()
-        for one in tallies:
-            tally.add(cls.of(one))
-        return tally
 
 
 @dataclass(frozen=True)
@@ -129,11 +91,12 @@ class TraceJudge:
     outliers: Outliers = NO_OUTLIERS
 
     @classmethod
-    def of(cls, interval_us: int, counted: RunCounts | None) -> Self:
+    def of(cls, source_input: SourceInput) -> Self:
         """Create it with the outliers among counted times; without counts there are none yet."""
-        if counted is None:
+        interval_us = source_input.options.interval_us or INTERVAL_US
+        if source_input.counted is None:
             return cls(interval_us)
-        return cls(interval_us, TraceTally.of(counted).times.outliers(1000 * interval_us))
+        return cls(interval_us, find_outliers(source_input.counted, interval_us))
 
     def tally(self) -> TraceTally:
         """Return a new tally for a split."""
@@ -147,6 +110,11 @@ class TraceJudge:
         tally.times.see(event.time, event.peer, split.path, line)
 
 
+def find_outliers(counted: RunCounts, interval_us: int) -> Outliers:
+    """Find the times that do not belong to the run."""
+    return TraceTally.of(counted).times.outliers(1000 * interval_us)
+
+
 def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
     """Describe the run; see Libp2p.describe."""
     if tally.first is None or tally.last is None:
@@ -157,54 +125,30 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
             f"{first_file} and {second} {SAME_EVENTS}",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
-    clock = _clock(tally.first, tally.last, interval_us)
+    since, until = (time // 1000 // interval_us for time in (tally.first, tally.last))
+    clock = Clock(ticks_per_interval=interval_us, tick_us=1, last=until - since)
     check_length(tally.times, clock, "the events")
     protocols = sorted(tally.protocols)
-    return RunDescription(
-        clock=clock,
-        protocol=_protocol(protocols),
-        parameters={"protocols": protocols} if protocols else {},
-        epoch=_epoch(tally.first, interval_us),
-        unknown=_unknown_facts(tally),
-        notes=_make_notes(tally) | tally.times.empty(1000 * interval_us),
-        totals=tally.plain,
-    )
-
-
-def _clock(first: int, last: int, interval_us: int) -> Clock:
-    since, until = (time // 1000 // interval_us for time in (first, last))
-    return Clock(ticks_per_interval=interval_us, tick_us=1, last=until - since)
-
-
-def _epoch(first: int, interval_us: int) -> str:
-    """In ISO 8601."""
-    epoch = _UNIX + timedelta(microseconds=epoch_us(first, interval_us))
-    return epoch.isoformat().replace("+00:00", "Z")
-
-
-def epoch_us(first: int, interval_us: int) -> int:
-    """Return the time when the first event's interval began, in µs of Unix time."""
-    return first // 1000 // interval_us * interval_us
-
-
-def _protocol(protocols: list[str]) -> str:
+    epoch = _UNIX + timedelta(microseconds=epoch_us(tally.first, interval_us))
     floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
-    return "floodsub" if floods else "gossipsub"
-
-
-def _unknown_facts(tally: TraceTally) -> tuple[str, ...]:
     is_old = tally.deliveries and not tally.with_previous_hop
-    return (_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,)
-
-
-def _make_notes(tally: TraceTally) -> dict[str, int]:
-    """Return the numbers of events of unknown types, unknown fields, and events that are no
-    arrival.
-    """
     notes = dict(sorted(tally.unknown.items()))
     unsaid = tally.deliveries - tally.with_previous_hop
     if unsaid and tally.with_previous_hop:
         notes["deliveries that do not say whom they came from"] = unsaid
     if tally.own_rejections:
         notes["messages their own publisher rejected"] = tally.own_rejections
-    return notes
+    return RunDescription(
+        clock=clock,
+        protocol="floodsub" if floods else "gossipsub",
+        parameters={"protocols": protocols} if protocols else {},
+        epoch=epoch.isoformat().replace("+00:00", "Z"),
+        unknown=(_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,),
+        notes=notes | tally.times.empty(1000 * interval_us),
+        totals=tally.plain,
+    )
+
+
+def epoch_us(first: int, interval_us: int) -> int:
+    """Return the time when the first event's interval began, in µs of Unix time."""
+    return first // 1000 // interval_us * interval_us

@@ -16,11 +16,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from vizpub.ingest.sources.json_lines import parse_object
+from vizpub.ingest.inputs.reader import RecordRefused, parse_object
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
     EventType,
-    RecordRefused,
     RpcCounts,
     TraceEvent,
 )
@@ -65,16 +64,13 @@ class NodeLog:
         values = parse_object(line)
         text = _text(values, "msg")
         if text == "PeerID":
-            yield self._begin(values)
+            name = _text(values, "id")
+            if self._peer not in (None, name):
+                raise RecordRefused("a second peer in one file")
+            self._peer = name
+            yield TraceEvent(EventType.SEND_RPC, name, _parse_time(values), counts=RpcCounts())
         elif text not in _OF_LOGGER:
             yield from self._entry(values, text)
-
-    def _begin(self, values: Mapping[str, Any]) -> TraceEvent:
-        name = _text(values, "id")
-        if self._peer not in (None, name):
-            raise RecordRefused("a second peer in one file")
-        self._peer = name
-        return TraceEvent(EventType.SEND_RPC, name, _parse_time(values), counts=RpcCounts())
 
     def _entry(self, values: Mapping[str, Any], text: str) -> Iterator[TraceEvent]:
         direction, _, entry = text.partition(" ")

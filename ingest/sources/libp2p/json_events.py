@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
     IDS,
     RPCS,
     SPELLINGS,
-    RecordRefused,
     RpcCounts,
 )
 from vizpub.reports.fields import DEEPEST, INT64, SURROGATE
@@ -62,7 +62,20 @@ def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
         raise RecordRefused(f"nested more than {DEEPEST} deep") from error
     if seen.mistyped:
         raise RecordRefused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
-    return _event_values(event), seen.unknown
+    number = event.get("type")
+    payload = _payload_of(event, number)
+    remote_peers = (payload.get(name) for name in ("receivedFrom", "sendTo", "peerID"))
+    return {
+        "type": number,
+        "peer": event.get("peerID"),
+        "time": event.get("timestamp"),
+        "other": next((peer for peer in remote_peers if peer is not None), None),
+        "topic": payload.get("topic"),
+        "message": payload.get("messageID"),
+        "reason": payload.get("reason"),
+        "proto": payload.get("proto"),
+        "counts": _count_entries(payload.get("meta") or {}) if number in RPCS else None,
+    }, seen.unknown
 
 
 class _FieldInspection:
@@ -133,22 +146,6 @@ def _why_undecoded(text: bytes) -> str:
     return "half of a surrogate pair" if halves else "a number out of range"
 
 
-def _event_values(event: Mapping[str, Any]) -> dict[str, Any]:
-    number = event.get("type")
-    payload = _payload_of(event, number)
-    return {
-        "type": number,
-        "peer": event.get("peerID"),
-        "time": event.get("timestamp"),
-        "other": _first(payload, ("receivedFrom", "sendTo", "peerID")),
-        "topic": payload.get("topic"),
-        "message": payload.get("messageID"),
-        "reason": payload.get("reason"),
-        "proto": payload.get("proto"),
-        "counts": _count_entries(payload.get("meta") or {}) if number in RPCS else None,
-    }
-
-
 def _payload_of(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
     """Return the payload that belongs to the event's type; other payloads are ignored."""
     for name in _PAYLOADS.get(number, ()):
@@ -168,10 +165,6 @@ def _value_of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
     if type(value) is not type(nothing):
         raise RecordRefused(f"wrong type: {name}")
     return value
-
-
-def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((v for name in names if (v := values.get(name)) is not None), None)
 
 
 def _count_entries(meta: Mapping[str, Any]) -> RpcCounts:

@@ -17,13 +17,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from vizpub.ingest.inputs.reader import INVALID_UTF8
+from vizpub.ingest.inputs.reader import INVALID_UTF8, RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
     IDS,
     RPCS,
     SPELLINGS,
-    RecordRefused,
     RpcCounts,
 )
 from vizpub.reports.compressed import KEPT, MAX_LINE, LongLine
@@ -90,27 +89,22 @@ def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
     """
     try:
         event = parse_event(record)
-        return _event_values(event), unknown_fields(event, len(record))
+        fields = _fields(event)
+        kind = fields.get("type")
+        payload = _fields(fields.get(_PAYLOADS.get(kind, "")))
+        return {
+            "type": kind,
+            "peer": _base64(fields.get("peerID")),
+            "time": fields.get("timestamp"),
+            "other": _base64(payload.get("other")),
+            "message": _base64(payload.get("messageID")),
+            **{name: payload[name].decode() for name in _TEXTS if name in payload},
+            "counts": _count_entries(payload.get("meta")) if kind in RPCS else None,
+        }, unknown_fields(event, len(record))
     except DecodeError as error:
         raise RecordRefused("not a TraceEvent") from error
     except UnicodeDecodeError as error:
         raise RecordRefused(INVALID_UTF8) from error
-
-
-def _event_values(event: Message) -> dict[str, Any]:
-    """Return the values of an event and of the payload of its type."""
-    fields = _fields(event)
-    kind = fields.get("type")
-    payload = _fields(fields.get(_PAYLOADS.get(kind, "")))
-    return {
-        "type": kind,
-        "peer": _base64(fields.get("peerID")),
-        "time": fields.get("timestamp"),
-        "other": _base64(payload.get("other")),
-        "message": _base64(payload.get("messageID")),
-        **{name: payload[name].decode() for name in _TEXTS if name in payload},
-        "counts": _count_entries(payload.get("meta")) if kind in RPCS else None,
-    }
 
 
 def _fields(message: Message | None) -> dict[str, Any]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from pyarrow import fs
 
 from vizpub.ingest.inputs.reader import (
     DamageReason,
+    InputLine,
     InputRow,
     InputSplit,
-    RowKind,
-    lines,
+    RecordRefused,
     refusal_row,
+    rows_of_lines,
+    tally_row,
     too_long_reason,
 )
 from vizpub.ingest.sources.libp2p import json_events, protobuf
-from vizpub.ingest.sources.libp2p.events import EventType, RecordRefused, TraceEvent, make_event
+from vizpub.ingest.sources.libp2p.events import make_event, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.reports.compressed import MAX_LINE, Content, LongLine
 
@@ -46,21 +46,15 @@ class EventReader:
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield the rows of a split; the line of a protobuf row is the record's number."""
         tally = self.judge.tally()
-        read_rows = self._records if split.file in self.binary else self._lines
-        yield from read_rows(split, tally)
-        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
+        if split.file in self.binary:
+            yield from self._records(split, tally)
+        else:
 
-    def _lines(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
-        for line in lines(split, self.max_line):
-            if line.fault:
-                yield refusal_row(split, line.number, line.fault, line.text)
-            elif line.text and not line.text.isspace():
-                try:
-                    event = self._event(line.text, json_events.decode, tally, split, line.number)
-                except RecordRefused as reason:
-                    yield refusal_row(split, line.number, str(reason), line.text)
-                else:
-                    yield from _rows_of_event(event, split.file, line.number) if event else ()
+            def rows_of(line: InputLine) -> Iterator[InputRow]:
+                return self._rows(line.text, json_events.decode, tally, split, line.number)
+
+            yield from rows_of_lines(split, self.max_line, rows_of)
+        yield tally_row(tally.plain)
 
     def _records(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
         number, limit = 0, self.max_line or MAX_LINE
@@ -72,39 +66,29 @@ class EventReader:
                     try:
                         if isinstance(record, LongLine):
                             raise RecordRefused(too_long_reason(limit))
-                        event = self._event(record, protobuf.decode, tally, split, number)
+                        rows = [*self._rows(record, protobuf.decode, tally, split, number)]
                     except RecordRefused as reason:
-                        yield refusal_row(split, number, str(reason), _hex_text(record))
-                    else:
-                        yield from _rows_of_event(event, split.file, number) if event else ()
+                        rows = [refusal_row(split, number, str(reason), _hex_text(record))]
+                    yield from rows
             except protobuf.StreamBroken as broken:
                 why = f"{broken} ({content.damage})" if content.damage else str(broken)
                 yield refusal_row(split, number + 1, why, _hex_text(broken.rest))
             if content.damage:
                 yield refusal_row(split, number, DamageReason(content.damage))
 
-    def _event(
+    def _rows(
         self, record: bytes, decode: _Decode, tally: TraceTally, split: InputSplit, number: int
-    ) -> TraceEvent | None:
-        """Decode and count the event of a record; null if its type is unknown. Raises:
-        RecordRefused.
+    ) -> Iterator[InputRow]:
+        """Decode and count the event of a record, and yield its rows; none if its type is unknown.
+
+        Raises: RecordRefused.
         """
         values, unknown = decode(record)
         event = make_event(values)
         tally.count_unknown(values["type"], unknown)
         if event:
             self.judge.count(event, tally, split, number)
-        return event
-
-
-def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
-    record = msgspec.msgpack.encode(event)
-    yield InputRow(RowKind.RECORD, event.peer, event.time, 0, file, line, None, record)
-    if (
-        event.type in (EventType.STREAM_OPENED, EventType.STREAM_CLOSED)
-        and event.other != event.peer
-    ):
-        yield InputRow(RowKind.RECORD, event.other, event.time, 1, file, line, None, record)
+            yield from rows_of_event(event, split.file, number)
 
 
 def _hex_text(record: bytes) -> bytes:

@@ -71,7 +71,14 @@ class _ReportingPeer:
             case EventType.DELIVER | EventType.DUPLICATE:
                 self._receive(event, at)
             case EventType.SEND_RPC | EventType.RECV_RPC | EventType.DROP_RPC:
-                self._count(event)
+                counts = event.counts
+                if event.type == EventType.DROP_RPC:
+                    self.counts["dropped"] += 1
+                elif counts is not None:
+                    direction = "sent" if event.type == EventType.SEND_RPC else "received"
+                    self.counts[f"control_{direction}"] += counts.control
+                    self.counts[f"publication_{direction}"] += counts.messages
+                    self.counts[f"rpcs_{direction}"] += 1
 
     def _turn(self, kind: int, remote_peer: str, topic: str) -> None:
         """Begin or end a topic, or a link of the mesh."""
@@ -101,16 +108,6 @@ class _ReportingPeer:
             arrival["from"] = event.other
         self.received.append(arrival)
 
-    def _count(self, event: TraceEvent) -> None:
-        counts = event.counts
-        if event.type == EventType.DROP_RPC:
-            self.counts["dropped"] += 1
-        elif counts is not None:
-            direction = "sent" if event.type == EventType.SEND_RPC else "received"
-            self.counts[f"control_{direction}"] += counts.control
-            self.counts[f"publication_{direction}"] += counts.messages
-            self.counts[f"rpcs_{direction}"] += 1
-
     def report(self, interval: int, *, has_left: bool) -> Json:
         """Return the report of the interval that is over, and begin the next one."""
         counts = self.counts
@@ -125,7 +122,10 @@ class _ReportingPeer:
                 *({"peer": o, "layer": MESH, "topic": t} for o, t in sorted(self.mesh)),
             ],
             "topics": sorted(self.topics),
-            **{kind: _each_way(counts, kind) for kind in ("control", "publication")},
+            **{
+                kind: {way: {"messages": counts[f"{kind}_{way}"]} for way in ("sent", "received")}
+                for kind in ("control", "publication")
+            },
             "rpcs_sent": counts["rpcs_sent"],
             "rpcs_received": counts["rpcs_received"],
             "gauges": {"dropped": counts["dropped"]},
@@ -140,12 +140,6 @@ class _ReportingPeer:
             for message in [m for m, at in times.items() if at < old]:
                 del times[message]
         return report
-
-
-def _each_way(counts: Counter[str], kind: str) -> Json:
-    return {
-        direction: {"messages": counts[f"{kind}_{direction}"]} for direction in ("sent", "received")
-    }
 
 
 class TraceReports:
@@ -207,7 +201,16 @@ class TraceReports:
         end_us = (interval + 1) * self._interval_us
         while self._coming and self._coming[0][0] // 1000 - self._epoch_us < end_us:
             self._take(heappop(self._coming)[2])
-        gone = self._find_gone(end_us)
+        silent = {
+            peer.name: sorted(peer.holders)
+            for peer in self._peers.values()
+            if peer.deserted or end_us - peer.last_us > self._silence_us
+        }
+        # A peer that is only named says nothing about others.
+        known_holders = {
+            name: [h for h in holders if h in self._peers] for name, holders in silent.items()
+        }
+        gone = silent.keys() - find_held(known_holders)
         reports = []
         for peer in self._peers.values():
             is_there = peer.name not in gone
@@ -230,16 +233,3 @@ class TraceReports:
             self._holders[event.other].discard(event.peer)
             if remote_peer := self._peers.get(event.other):
                 remote_peer.deserted = True
-
-    def _find_gone(self, now_us: int) -> set[str]:
-        """Return the peers that are gone, as far as is known now."""
-        silent = {
-            peer.name: sorted(peer.holders)
-            for peer in self._peers.values()
-            if peer.deserted or now_us - peer.last_us > self._silence_us
-        }
-        # A peer that is only named says nothing about others.
-        known_holders = {
-            name: [h for h in holders if h in self._peers] for name, holders in silent.items()
-        }
-        return silent.keys() - find_held(known_holders)

@@ -6,21 +6,24 @@ Streams opened and closed are links of layer `streams`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from vizpub.analytics.steps import Step
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputSplit, RowKind, SplitReader, line_splits
 from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
     most_are,
 )
+from vizpub.ingest.sources.folded import NAMES_OF_REPORTERS
 from vizpub.ingest.sources.libp2p import json_events, protobuf
 from vizpub.ingest.sources.libp2p.facts import (
     INTERVAL_US,
@@ -28,14 +31,32 @@ from vizpub.ingest.sources.libp2p.facts import (
     TraceTally,
     describe_trace,
     epoch_us,
+    find_outliers,
 )
-from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
-from vizpub.ingest.sources.libp2p.observed import observe_trace
+from vizpub.ingest.sources.libp2p.fold import COUNTED, MESH, STREAMS, TABLES, EventFold
+from vizpub.ingest.sources.libp2p.presence import find_stays
 from vizpub.ingest.sources.libp2p.reader import EventReader
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.ingest.tasks.sink import Fold
+from vizpub.model.clock import Clock
 
 _BINARY = "protobuf"
+_STAYS = Step(
+    "stays",
+    "",
+    "observed/stays",
+    whole=("whole/peers",),
+    function=lambda peers, _: find_stays(peers),
+)
+_NAMED = """
+    UNION ALL
+    -- A peer that does not report is present while a present reporter holds a stream to it.
+    SELECT n.peer, greatest(n.valid_from, s.valid_from), least(n.valid_to, s.valid_to)
+    FROM folded.named n
+    JOIN observed.stays s
+        ON s.peer = n.src AND s.valid_from < n.valid_to AND n.valid_from < s.valid_to
+    WHERE n.peer NOT IN (SELECT peer FROM observed.stays)
+"""
 
 
 def _first_records(head: bytes) -> Iterator[bytes]:
@@ -52,6 +73,7 @@ class Libp2p(Source):
     """
 
     name = "libp2p"
+    every_layer = frozenset({STREAMS, MESH})
     options = frozenset({"interval_us", "reporters_only", "max_line"})
     tables = TABLES
     unknown: tuple[str, ...] | None = None
@@ -63,11 +85,6 @@ class Libp2p(Source):
             return "json"
         return _BINARY if most_are(_first_records(head), protobuf.is_event) else None
 
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the layers of streams and of the mesh."""
-        del files
-        return frozenset({STREAMS, MESH})
-
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines, and protobuf files as a whole: a stream of length-prefixed
         records cannot be read from its middle.
@@ -76,38 +93,25 @@ class Libp2p(Source):
         binary = [InputSplit(n, file.path) for n, file in numbered if file.encoding == _BINARY]
         return line_splits(files, leave_out={_BINARY}) + binary
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of files of either encoding."""
-        del tallies
-        judge = TraceJudge.of(options.interval_us or INTERVAL_US, counted)
-        numbers = (n for n, file in enumerate(files) if file.encoding == _BINARY)
-        return EventReader(frozenset(numbers), judge, options.max_line)
+        numbers = (n for n, file in enumerate(source_input.files) if file.encoding == _BINARY)
+        judge, limit = TraceJudge.of(source_input), source_input.options.max_line
+        return EventReader(frozenset(numbers), judge, limit)
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> EventFold:
+    def make_fold(self, source_input: SourceInput) -> EventFold:
         """Create the fold. Without earlier counts, assume that some file's first event is the
         first.
         """
-        interval_us = options.interval_us or INTERVAL_US
-        first = (
-            TraceJudge.of(interval_us, counted).outliers.first
-            if counted
-            else self._first_time(files, options)
-        )
-        epoch = epoch_us(first or 0, interval_us)
-        return EventFold([file.path for file in files], epoch, interval_us)
+        judge = TraceJudge.of(source_input)
+        first = judge.outliers.first if source_input.counted else self._first_time(source_input)
+        epoch = epoch_us(first or 0, judge.interval_us)
+        return EventFold(source_input.paths, epoch, judge.interval_us)
 
-    def _first_time(self, files: Sequence[InputFile], options: SourceOptions) -> int | None:
+    def _first_time(self, source_input: SourceInput) -> int | None:
         """Return the time of the earliest of the files' first events; null if they have none."""
-        read_rows = self.reader(files, options)
-        each = (read_rows(split) for split in self.splits(files) if split.start == 0)
+        read_rows = self.reader(source_input)
+        each = (read_rows(split) for split in self.splits(source_input.files) if split.start == 0)
         firsts = (next((r.time for r in rows if r.kind == RowKind.RECORD), None) for rows in each)
         return min((time for time in firsts if time is not None), default=None)
 
@@ -116,20 +120,17 @@ class Libp2p(Source):
         assert isinstance(fold, EventFold)
         first, interval_us = counted["first"], options.interval_us or INTERVAL_US
         is_earlier = first is not None and epoch_us(first, interval_us) != fold.epoch_us
-        return is_earlier or bool(TraceJudge.of(interval_us, counted).outliers)
+        return is_earlier or bool(find_outliers(counted, interval_us))
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
         return TraceTally.together(tallies).plain
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run whose clock is Unix time in µs from the first event's interval on.
 
         Raises: InputError if there is no event, or if a peer's events stand in two files.
         """
-        del earlier
         description = describe_trace(TraceTally.of(counted), options.interval_us or INTERVAL_US)
         return description if self.unknown is None else replace(description, unknown=self.unknown)
 
@@ -137,4 +138,46 @@ class Libp2p(Source):
         """Return the tables; traffic has a row for each interval in which a reporter was
         present.
         """
-        return observe_trace(run, options)
+        links, names = "FROM folded.links", "FROM folded.names"
+        presence = "SELECT peer, valid_from, valid_to FROM observed.stays"
+        if options.reporters_only:
+            links += " WHERE dst IN (SELECT peer FROM whole.peers)"
+            names = NAMES_OF_REPORTERS.format(reporter="peer")
+        elif TraceTally.of(run.totals).named:
+            presence += _NAMED
+        return ObservedTables(
+            peers="SELECT peer AS name FROM whole.peers",
+            names=names,
+            presence=presence,
+            links=links,
+            subscriptions="FROM folded.subscriptions",
+            traffic=_traffic_text(run.clock),
+            publications="FROM folded.publications",
+            receptions="FROM folded.receptions",
+            rejections="FROM folded.rejections",
+            functions=(_STAYS,),
+        )
+
+
+def _traffic_text(clock: Clock) -> str:
+    """Return the SQL text of traffic: by peer and interval, RPCs and the entries and messages in
+    them.
+
+    A trace is complete, so a present peer without events has no traffic: 0. `dropped`
+    counts DROP_RPC events, which are not sent. Bytes are in no trace: unknown.
+    """
+    length = clock.ticks_per_interval
+    nothing = ", ".join(f"0 AS {name}" for name in COUNTED)
+    return f"""
+        SELECT peer, unnest(range(valid_from, valid_to))::INTEGER AS interval, {", ".join(COUNTED)}
+        FROM (
+            FROM folded.traffic
+            UNION ALL BY NAME
+            SELECT
+                peer, last // {length} + 1 AS valid_from,
+                least((valid_to - 1) // {length}, {clock.last}) + 1 AS valid_to,
+                {nothing}
+            FROM observed.stays
+            WHERE peer IN (SELECT peer FROM folded.peers)
+        )
+    """

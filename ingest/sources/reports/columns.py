@@ -89,7 +89,11 @@ def cast_to_grammar(values: pa.Array, kind: Kind) -> pa.Array:
         case KeyOr(more):
             shape = cast_to_grammar(values, more if pa.types.is_struct(actual) else Key())
         case Array(item) if _is_list(actual):
-            shape = _replace_items(values, cast_to_grammar(values.flatten(), item))
+            lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+            shape = pa.ListArray.from_arrays(
+                pa.array(offsets), cast_to_grammar(values.flatten(), item), mask=values.is_null()
+            )
         case Object(fields) if pa.types.is_struct(actual):
             shape = _cast_fields(values, fields)
         case Numbers() if pa.types.is_map(actual) or pa.types.is_struct(actual):
@@ -115,13 +119,6 @@ def _is_list(actual: pa.DataType) -> bool:
 def _is_text(actual: pa.DataType) -> bool:
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(actual) for is_kind in kinds)
-
-
-def _replace_items(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths, with other items."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
 
 
 def _cast_fields(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
@@ -153,7 +150,10 @@ def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
         case KeyOr(more):
             doubtful = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
         case Array(item):
-            doubtful = _any_item_doubtful(values, item)
+            flat = values.flatten()
+            wrong = _doubtful(flat, item) | _mask(flat.is_null())
+            doubtful = np.zeros(len(values), bool)
+            doubtful[pc.list_parent_indices(values).to_numpy()[wrong]] = True
         case Object(fields, required):
             doubtful = _any_field_doubtful(values, fields, required)
         case Whole(most, least):
@@ -169,14 +169,6 @@ def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
             doubtful = _unfit_names(values)
         case _:
             doubtful = np.zeros(len(values), bool)
-    return doubtful
-
-
-def _any_item_doubtful(lists: pa.Array, item: Kind) -> _Mask:
-    flat = lists.flatten()
-    wrong = _doubtful(flat, item) | _mask(flat.is_null())
-    doubtful = np.zeros(len(lists), bool)
-    doubtful[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
     return doubtful
 
 

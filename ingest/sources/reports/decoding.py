@@ -7,8 +7,7 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -27,6 +26,7 @@ from vizpub.ingest.inputs.reader import (
     RowOrBatch,
     lines,
     refusal_row,
+    tally_row,
 )
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.plain import find_plain_reports
@@ -61,7 +61,14 @@ def _msgspec_type(kind: Grammar) -> Any:
         case KeyOr(more):
             result = _msgspec_type(Key()) | _msgspec_type(more)
         case Object(fields, required):
-            result = _struct_type(fields, required)
+            members: list[Any] = []
+            for name, of in fields.items():
+                inner = _msgspec_type(of)
+                members.append((name, inner) if name in required else (name, inner | None, None))
+            result = msgspec.defstruct(
+                "Fields", members, kw_only=True, gc=False,
+                omit_defaults=True, forbid_unknown_fields=True,
+            )  # fmt: skip
         case Whole(most, least):
             result = Annotated[int, msgspec.Meta(ge=least, le=most)]
         case Flag():
@@ -74,16 +81,6 @@ def _msgspec_type(kind: Grammar) -> Any:
         case _:
             result = Annotated[str, msgspec.Meta(min_length=1)]
     return result
-
-
-def _struct_type(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
-    members: list[Any] = []
-    for name, kind in fields.items():
-        inner = _msgspec_type(kind)
-        members.append((name, inner) if name in required else (name, inner | None, None))
-    return msgspec.defstruct(
-        "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
-    )
 
 
 @cache
@@ -159,7 +156,7 @@ class LineReader:
                 yield from self._records(facts, records, split.file, numbers, run, tally)
             for place in np.flatnonzero(~is_plain).tolist():
                 yield from self._row(some[place], split, run, tally)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
     def _records(
         self,
@@ -230,11 +227,6 @@ def record_row(
     """Return the row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
     return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
-
-
-def tally_row(tally: ReportTally) -> InputRow:
-    """Return the row with the counts of a split."""
-    return InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
 
 
 def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:

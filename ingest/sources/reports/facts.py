@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from vizpub.ingest.sources.base import RunDescription, SourceOptions
+from vizpub.ingest.sources.tallies import RecordTally
 from vizpub.ingest.sources.times import GAP, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import count_name, every_refused
 from vizpub.model.clock import Clock
@@ -29,7 +30,6 @@ _FIELDS = (
 )
 """Optional fields of reports."""
 
-_TIMES = ("times", "outlying")
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 DIFFERS = (
@@ -53,8 +53,8 @@ def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
 
 
 @dataclass
-class ReportTally:
-    """Counts over the records of a task, of several tasks, or of a whole run; `plain` is stored."""
+class ReportTally(RecordTally):
+    """Counts over records of the contract; their times are intervals."""
 
     runs: Counter[str] = field(default_factory=Counter)
     """Reports by the run they name; a run that only a header names has 0."""
@@ -64,13 +64,8 @@ class ReportTally:
     """Values of each field of run headers and ends, by run; '' = they name none."""
     unknown_fields: Counter[str] = field(default_factory=Counter)
     """Records by unknown field."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """Refused records by reason."""
     lost: Counter[str] = field(default_factory=Counter)
     """Reports dropped for another one of the same peer and interval, by reason."""
-    first: int | None = None
-    last: int | None = None
-    """The first and last interval of a report."""
     shapes: Counter[int] = field(default_factory=Counter)
     """Reports by the fields they have; see `shape_of`."""
     gauges: int = 0
@@ -103,53 +98,24 @@ class ReportTally:
         for name in names:
             count_name(self.unknown_fields, name)
 
-    def refuse(self, reason: str) -> None:
-        """Count a refused record."""
-        count_name(self.refused, reason)
-
-    def extend(self, first: int, last: int) -> None:
-        """Include reports of these intervals."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
-
-    def add(self, tally: ReportTally) -> None:
+    def add(self, tally: Self) -> None:
         """Add the counts of another tally."""
-        for mine, theirs in zip(vars(self).values(), vars(tally).values(), strict=True):
-            if isinstance(mine, Counter):
-                mine.update(theirs)
-        self.nameless += tally.nameless
-        self.differing += tally.differing
-        self.repeating += tally.repeating
-        self.gauges += tally.gauges
-        self.lost_headers += tally.lost_headers
-        self.times.add(tally.times)
-        self.outlying.add(tally.outlying)
+        super().add(tally)
         for run, fields in tally.headers.items():
             merged = self.headers.setdefault(run, {})
             for name, values in fields.items():
                 for value in values:
                     _put(merged, name, value)
-        if tally.first is not None and tally.last is not None:
-            self.extend(tally.first, tally.last)
 
     @property
     def plain(self) -> dict[str, Any]:
         """JSON values from which `of` restores it."""
-        values = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
-        shapes = {str(shape): n for shape, n in self.shapes.items()}
-        times = {name: getattr(self, name).plain for name in _TIMES}
-        return {**values, "shapes": shapes, **times}
+        return {**super().plain, "shapes": {str(shape): n for shape, n in self.shapes.items()}}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """Restore a tally from its `plain` values."""
-        tally = cls()
-        for name, value in vars(tally).items():
-            stored = plain.get(name)  # earlier versions counted less
-            if stored is not None:
-                is_counter = isinstance(value, Counter)
-                kind = RecordTimes.of if name in _TIMES else Counter if is_counter else None
-                setattr(tally, name, kind(stored) if kind else stored)
+        tally = super().of(plain)
         tally.shapes = Counter({int(shape): n for shape, n in tally.shapes.items()})
         return tally
 
@@ -184,9 +150,9 @@ _BIT = {name: 1 << number for number, name in enumerate(_FIELDS)}
 _LEFT = 1 << len(_FIELDS)
 COUNTED = {
     **{
-        f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
+        f"{kind}.{unit}": {f"{kind}_{unit}_{direction}" for direction in ("sent", "received")}
         for kind in ("control", "publication")
-        for what in ("messages", "bytes")
+        for unit in ("messages", "bytes")
     },
     "duplicates": {"duplicates"},
     "rpcs": {"rpcs_sent", "rpcs_received"},
@@ -205,14 +171,9 @@ class ReportWords:
 
 
 def describe_run(
-    tally: ReportTally,
-    earlier: ReportTally | None,
-    options: SourceOptions,
-    words: ReportWords = ReportWords(),
+    tally: ReportTally, options: SourceOptions, words: ReportWords = ReportWords()
 ) -> RunDescription:
-    """Describe the run; see Reports.describe. `earlier` has the counts of the run appended to."""
-    if earlier is not None:
-        tally = _together(earlier, tally)
+    """Describe the run; see Reports.describe."""
     run = _choose_run(tally, options.only, words)
     header = _merge_headers(tally.headers, run)
     absent = [name for name in _FIELDS if not tally.count_with(name)]
@@ -266,14 +227,6 @@ def _says(tally: ReportTally, only: str | None, field: str, value: str) -> bool:
     return any(value in fields.get(field, ()) for fields in mine)
 
 
-def _together(earlier: ReportTally, now: ReportTally) -> ReportTally:
-    """The counts of both."""
-    both = ReportTally()
-    both.add(earlier)
-    both.add(now)
-    return both
-
-
 def _choose_run(tally: ReportTally, only: str | None, words: ReportWords) -> str | None:
     """Return the one run of the input; null if it has no name. Raises: InputError, UnknownName,
     UseError.
@@ -315,21 +268,14 @@ def _merge_headers(headers: Mapping[str, dict[str, list[Any]]], run: str | None)
     ends = values.pop("last_interval", [])
     for name, several in values.items():
         if len(several) > 1:
-            listing = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
+            texts = [value if isinstance(value, str) else json.dumps(value) for value in several]
+            listing = " and ".join(sorted(texts, key=lambda text: (len(text), text)))
             raise InputError(
                 f"run headers contradict each other: '{name}' is {listing}",
                 "ingest the files of one run, or pick one with --input-run RUN",
             )
     header = {name: several[0] for name, several in values.items()}
     return {**header, "last_interval": max(ends)} if ends else header
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _by_value(text: str) -> tuple[int, str]:
-    return len(text), text
 
 
 def _make_clock(tally: ReportTally, header: Mapping[str, Any], asked_us: int | None) -> Clock:

@@ -3,7 +3,7 @@
 Reports come peer by peer, and are folded some thousand at a time, all of a peer at once. The texts
 compare each with the one before; `held` follows the entries of lists. A state that lasts a
 thousand intervals is one row. Periods that reach the last report of a peer end after it here;
-`observed`, which knows the whole run, decides whether they stay open.
+`Reports.observe`, which knows the whole run, decides whether they stay open.
 """
 
 from __future__ import annotations
@@ -112,7 +112,11 @@ class ReportFold(RowFold):
         self, batches: Iterable[pa.RecordBatch]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Take all rows, some peers at a time; see RowFold."""
-        texts = _intermediate_texts(self.totals)
+        names = ("reports", "stays", "counters", "copies_sent", "copies_received", "listed")
+        counted = {"counted": _step_text("increases") if self.totals else "FROM counters"}
+        last = ("measured", "tallies")
+        texts = dict(zip(names, map(_step_text, names), strict=True)) | counted
+        texts |= dict(zip(last, map(_step_text, last), strict=True))
         with steps.open_database() as database:
             database.execute(f"SET VARIABLE gap_tolerance = {self._gap_tolerance}")
             database.execute(f"SET VARIABLE totals = {self.totals}")
@@ -179,7 +183,9 @@ class ReportFold(RowFold):
             numbers, lines = (rows[name].to_numpy()[of] for name in ("file", "line"))
             times.see_all(time[of], numbers, lines, self._files)
         rows, time, is_new = _filter_rows(~outlying, rows, time, is_new)
-        further = _find_further(rows["peer"].combine_chunks(), time)
+        peers = rows["peer"].combine_chunks()
+        further = np.zeros(len(time), bool)  # of the peer and interval of the row before
+        further[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
         self._lose(rows, further)
         rows, time, is_new = _filter_rows(~further, rows, time, is_new)
         columns = {
@@ -255,21 +261,6 @@ _FINAL_TEXTS = {
     },
 }
 """Texts that make folded tables, by table."""
-
-
-def _intermediate_texts(totals: bool) -> dict[str, str]:
-    """Return the texts of intermediate tables, in order, by table."""
-    names = ("reports", "stays", "counters", "copies_sent", "copies_received", "listed")
-    counted = {"counted": _step_text("increases") if totals else "FROM counters"}
-    last = {name: _step_text(name) for name in ("measured", "tallies")}
-    return {name: _step_text(name) for name in names} | counted | last
-
-
-def _find_further(peers: pa.StringArray, time: Int64s) -> Bools:
-    """Return a mask of the rows with the peer and the time of the row before."""
-    same = np.zeros(len(time), bool)
-    same[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
-    return same
 
 
 def _filter_rows(chosen: Bools, rows: pa.Table, *columns: Any) -> tuple[Any, ...]:

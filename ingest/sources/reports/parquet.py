@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row
+from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row, tally_row
 from vizpub.ingest.sources.reports.columns import (
     reports_of,
     unfit_columns,
     unknown_columns,
     values_of,
 )
-from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row, tally_row
+from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.tables.row_groups import (
     group_splits,
@@ -71,15 +71,23 @@ class GroupReader:
         """Yield the rows of a split, with a refusal at the end if the rest cannot be read."""
         tally = ReportTally()
         with open_parquet(split.path) as parquet:
-            of_file = _header_of_metadata(parquet).get("run"), unknown_columns(parquet.schema_arrow)
+            run = _header_of_metadata(parquet).get("run")
+            of_file = run, unknown_columns(parquet.schema_arrow)
             if split.start == 0:
-                yield from _rows_of_metadata(parquet, split, tally)
+                metadata = parquet.schema_arrow.metadata or {}
+                for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
+                    value, wrong = parse(text)
+                    if wrong:
+                        tally.lost_headers += 1
+                        yield refusal_row(split, 1, "; ".join(wrong), text)
+                    else:
+                        tally.count_header({**value, "run": value.get("run") or run})
 
             def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
                 return self._check_batch(batch, split, first, of_file, tally)
 
             yield from read_group(split, parquet, check_rows)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
     def _check_batch(
         self,
@@ -93,9 +101,11 @@ class GroupReader:
         shaped, wrong = reports_of(batch)
         for row, report in enumerate(values_of(shaped)):
             if row in wrong:
-                yield refusal_row(
-                    split, first + row, "; ".join(wrong[row]), _row_as_json(batch, row)
-                )
+                (cells,) = batch.slice(row, 1).to_pylist()
+                present = {name: value for name, value in cells.items() if value is not None}
+                row_text = json.dumps(present, ensure_ascii=False, default=str)
+                content = row_text.encode("utf-8", "replace")
+                yield refusal_row(split, first + row, "; ".join(wrong[row]), content)
                 continue
             tally.count_unknown(unknown)
             if self.chosen.takes(report["run"] or run, tally):
@@ -115,26 +125,3 @@ def _header_of_metadata(parquet: pq.ParquetFile) -> dict[str, Any]:
     text = (parquet.schema_arrow.metadata or {}).get(_AFTERWORDS[0], b"")
     header, wrong = parse(text)
     return {} if wrong else header
-
-
-def _rows_of_metadata(
-    parquet: pq.ParquetFile, split: InputSplit, tally: ReportTally
-) -> Iterator[InputRow]:
-    """Count the run header and the end in a file's metadata; yield the rows of refused ones."""
-    metadata = parquet.schema_arrow.metadata or {}
-    for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
-        value, wrong = parse(text)
-        if wrong:
-            tally.lost_headers += 1
-            yield refusal_row(split, 1, "; ".join(wrong), text)
-        else:
-            tally.count_header(
-                {**value, "run": value.get("run") or _header_of_metadata(parquet).get("run")}
-            )
-
-
-def _row_as_json(batch: pa.RecordBatch, row: int) -> bytes:
-    """Encode a row as JSON, without absent values."""
-    (values,) = batch.slice(row, 1).to_pylist()
-    present = {name: value for name, value in values.items() if value is not None}
-    return json.dumps(present, ensure_ascii=False, default=str).encode("utf-8", "replace")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputSplit, RowOrBatch, SplitReader, line_splits
@@ -13,16 +12,22 @@ from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
     most_are,
 )
-from vizpub.ingest.sources.folded import CARRIED
+from vizpub.ingest.sources.folded import CARRIED, NAMES_OF_REPORTERS, NO_REJECTIONS
 from vizpub.ingest.sources.reports.decoding import LineReader, ReportFilter, header_of_lines
-from vizpub.ingest.sources.reports.facts import ReportTally, counters_are_totals, describe_run
+from vizpub.ingest.sources.reports.facts import (
+    COUNTED,
+    ReportTally,
+    count_partly_listed,
+    counters_are_totals,
+    describe_run,
+)
 from vizpub.ingest.sources.reports.fold import TABLES, ReportFold
-from vizpub.ingest.sources.reports.observed import observe_reports
 from vizpub.ingest.sources.reports.parquet import (
     ENCODING,
     GroupReader,
@@ -33,6 +38,10 @@ from vizpub.ingest.sources.reports.parquet import (
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.ingest.tasks.sink import Fold
+from vizpub.model.run import DUPLICATES
+
+ARRIVALS, REPEATED = "arrivals", "repeated arrivals"
+"""Kinds of events that are counted, but that a list may lack (measured.sql)."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,12 @@ class ReportSplitReader:
         return LineReader(self.chosen, self.max_line)(split)
 
 
-def _first_header(file: InputFile) -> dict[str, Any]:
-    """Return the run header with which a file begins; empty if there is none."""
-    read_header = header_of_parquet if file.encoding == ENCODING else header_of_lines
-    return read_header(file.path)
+def fold_of_reports(source_input: SourceInput, *, totals: bool) -> ReportFold:
+    """Create the fold of reports; `totals` = counters run from the source's start."""
+    counted = source_input.counted
+    outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
+    gap_tolerance = source_input.options.gap_tolerance
+    return ReportFold(source_input.paths, gap_tolerance, outliers, totals=totals)
 
 
 def _is_record(line: bytes) -> bool:
@@ -94,42 +105,37 @@ class Reports(Source):
                 splits += splits_of(number, file)
         return splits
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader. Reports without a run belong to that of the input, if it names just
         one.
         """
-        del counted
-        numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
+        options = source_input.options
+        numbers = (n for n, file in enumerate(source_input.files) if file.encoding == ENCODING)
         split_reader = ReportSplitReader(
             frozenset(numbers), ReportFilter(options.only), options.max_line
         )
         if options.only is None:
             return split_reader
-        run_names = self._together(tallies(split_reader)).runs
+        run_names = ReportTally.together(source_input.count_first(split_reader)).runs
         return replace(
             split_reader,
             chosen=ReportFilter(options.only, nameless=set(run_names) == {options.only}),
         )
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> ReportFold:
+    def make_fold(self, source_input: SourceInput) -> ReportFold:
         """Create the fold. Without earlier counts, first lines that are headers decide on
         counters.
         """
-        if counted is not None:
-            totals = counters_are_totals(ReportTally.of(counted), options.only)
+        if (counted := source_input.counted) is not None:
+            totals = counters_are_totals(ReportTally.of(counted), source_input.options.only)
         else:
-            totals = any(_first_header(file).get("counters") == "total" for file in files)
-        outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
-        paths = [file.path for file in files]
-        return ReportFold(paths, options.gap_tolerance, outliers, totals=totals)
+            # The run header with which each file begins.
+            headers = (
+                (header_of_parquet if file.encoding == ENCODING else header_of_lines)(file.path)
+                for file in source_input.files
+            )
+            totals = any(header.get("counters") == "total" for header in headers)
+        return fold_of_reports(source_input, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if a later header contradicts the assumption about counters, or if there are
@@ -154,27 +160,72 @@ class Reports(Source):
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
-        return self._together(tallies).plain
+        return ReportTally.together(tallies).plain
 
-    def _together(self, tallies: Tallies) -> ReportTally:
-        tally = ReportTally()
-        for one in tallies:
-            tally.add(ReportTally.of(one))
-        return tally
-
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one tick per interval.
 
         Raises: InputError if there is no report, if the intervals lie too far apart or if run
         headers contradict each other; UseError for several runs without `only`, and for an
         interval that is not the one of the header; UnknownName for an `only` that is not there.
         """
-        return describe_run(
-            ReportTally.of(counted), ReportTally.of(earlier) if earlier else None, options
-        )
+        return describe_run(ReportTally.of(counted), options)
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables; those that no report has are unknown."""
-        return observe_reports(run, options)
+        unknown = set(run.unknown)
+        arrivals = {"sent", "received"} - unknown
+        observed = ObservedTables(
+            peers="SELECT name FROM whole.peers",
+            presence=_periods_text("presence"),
+            links=None if "neighbors" in unknown else _periods_text("links"),
+            subscriptions=None if "topics" in unknown else _periods_text("subscriptions"),
+            roles=None if "roles" in unknown else _periods_text("roles"),
+            traffic="FROM folded.traffic" if COUNTED.keys() - unknown else None,
+            gauges="FROM folded.gauges" if ReportTally.of(run.totals).gauges else None,
+            publications="FROM folded.publications" if arrivals else None,
+            receptions="FROM folded.receptions" if "received" in arrivals else None,
+            rejections=NO_REJECTIONS if arrivals else None,
+            unreported=_unreported_text(run, options),
+        )
+        if options.reporters_only and observed.links:
+            to_reporters = " WHERE dst IN (SELECT name FROM whole.peers)"
+            names = NAMES_OF_REPORTERS.format(reporter="name")
+            return replace(observed, links=observed.links + to_reporters, names=names)
+        return observed
+
+
+def _periods_text(table: str) -> str:
+    return f"SELECT * REPLACE (open_at_end(valid_to) AS valid_to) FROM folded.{table}"
+
+
+def _unreported_text(run: RunDescription, options: SourceOptions) -> str | None:
+    """Return the SQL text of unreported: true for the fields that a report lacks and others have.
+
+    A bridged missing report lacks receptions, and what the report before it lacks. A list that
+    lacks arrivals counts as left out.
+    Return null if all reports have the same fields, and lists are complete.
+    """
+    fields = {"receptions": "received", "subscriptions": "topics"}
+    reported = {column: field for column, field in fields.items() if field not in run.unknown}
+    counted = ReportTally.of(run.totals)
+    partly = count_partly_listed(counted, options.only, run.unknown)
+    complete = not partly and not any(counted.count_without(field) for field in reported.values())
+    if complete and not (reported and options.gap_tolerance):
+        return None
+    lacking = [ARRIVALS] if DUPLICATES in run.unknown else [ARRIVALS, REPEATED]
+    as_receptions = f"list_contains({lacking}, what)" if partly else "false"
+    return f"""
+        SELECT
+            peer, interval,
+            bool_or(what = 'receptions') AS receptions,
+            bool_or(what = 'subscriptions') AS subscriptions
+        FROM (
+            SELECT
+                peer, CASE WHEN {as_receptions} THEN 'receptions' ELSE what END AS what,
+                unnest(range(valid_from, valid_to))::INTEGER AS interval
+            FROM folded.unreported
+        )
+        WHERE list_contains({[*reported]}, what)
+        GROUP BY peer, interval
+    """

@@ -29,7 +29,7 @@ from vizpub.ingest.inputs.reader import (
     lines,
     refusal_row,
 )
-from vizpub.ingest.sources.base import Source, SourceOptions, Tallies
+from vizpub.ingest.sources.base import Source, SourceInput, Tallies
 from vizpub.ingest.sources.edges.comments import UNFIT
 from vizpub.ingest.sources.tables import folders, row_groups, user_columns
 from vizpub.ingest.sources.tables.joined import INTERVAL, JoinedRows, join_intervals, period_fields
@@ -117,9 +117,11 @@ class _TableReader:
             text = line.text.removesuffix(b"\r")
             if line.fault:
                 yield refusal_row(split, line.number, line.fault, line.text)
-            elif _is_header(text, header) if is_csv else user_columns.is_comment(text):
                 continue
-            elif line.number != self.headers.get(split.file):
+            is_header = not text.strip(b" ") or text.replace(b'"', b"") == header
+            if is_header if is_csv else user_columns.is_comment(text):
+                continue
+            if line.number != self.headers.get(split.file):
                 fields = user_columns.split_fields(text, b"," if is_csv else separator)
                 if line.number == self.counts.get(split.file):
                     placed: Sequence[PlacedRow] | str = _COUNTS
@@ -209,11 +211,6 @@ class _TableReader:
 def is_plain_text(encoding: str) -> bool:
     """Return True for a recognised file with plain columns."""
     return encoding.partition("(")[0] in (PLAIN, UNDIRECTED)
-
-
-def _is_header(text: bytes, header: bytes) -> bool:
-    """Return True for a line of CSV that is blank, or the header."""
-    return not text.strip(b" ") or text.replace(b'"', b"") == header
 
 
 def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
@@ -334,23 +331,15 @@ class TableSource(Source):
             if why := UNFIT.get(file.encoding.removesuffix("()")):
                 raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
         folders.check_folders((file.path for file in files), self.rules)
-        in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
-        splits = line_splits(files, leave_out=in_parquet)
-        for number, file in enumerate(files):
-            if file.encoding in in_parquet:
-                with row_groups.open_parquet(file.path) as parquet:
-                    splits += row_groups.group_splits(number, file.path, parquet)
-        return splits
+        in_parquet = [
+            (n, file) for n, file in enumerate(files) if file.encoding.startswith(_PARQUET)
+        ]
+        of_text = line_splits(files, leave_out={file.encoding for _, file in in_parquet})
+        return of_text + row_groups.splits_by_group(in_parquet)
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of CSV, plain columns and Parquet, which checks each row by itself."""
-        del tallies, counted
+        files, options = source_input.files, source_input.options
         encodings, limit = [file.encoding for file in files], options.max_line
         counts = {
             number: line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row
 
 _MAGIC = b"PAR1"
@@ -48,6 +49,15 @@ def group_splits(number: int, path: str, parquet: pq.ParquetFile) -> Iterator[In
         first += parquet.metadata.row_group(group).num_rows
     if not parquet.num_row_groups:
         yield InputSplit(number, path, 0, 0, first)
+
+
+def splits_by_group(files: Iterable[tuple[int, InputFile]]) -> list[InputSplit]:
+    """Return a split for each row group of numbered files."""
+    splits: list[InputSplit] = []
+    for number, file in files:
+        with open_parquet(file.path) as parquet:
+            splits += group_splits(number, file.path, parquet)
+    return splits
 
 
 def read_group(

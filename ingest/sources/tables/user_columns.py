@@ -77,11 +77,6 @@ def separator_of(encoding: str) -> bytes | None:
     return SEPARATORS.get(_kind(encoding).removesuffix(_BELOW_HEADER))
 
 
-def has_user_columns(encoding: str) -> bool:
-    """Return True for a file that is recognised by columns that the user gave."""
-    return _kind(encoding).removesuffix(_BELOW_HEADER) in SEPARATORS
-
-
 def header_line(number: int, path: str, encoding: str, max_line: int | None) -> int | None:
     """Return the number of the header line of a file; null if it has none."""
     if not _kind(encoding).endswith(_BELOW_HEADER):

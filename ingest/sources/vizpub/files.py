@@ -90,7 +90,10 @@ def split_nodes(content: bytes, damage: str | None = None) -> _Checkpoint:
     """
     text = content.removeprefix(BOM_UTF8)
     try:
-        values = _parse_fields(text)
+        fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        with suppress(RecursionError):  # where a node is nested too deep, it alone is refused
+            strict_json(text)
+        values = {name: _decode_shallow(value) for name, value in fields.items()}
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         # Halves of surrogate pairs, which msgspec takes nowhere, are of one node alone.
         try:
@@ -107,16 +110,6 @@ def split_nodes(content: bytes, damage: str | None = None) -> _Checkpoint:
         tuple(_FILE.unknown_paths(values, "")),
         values["nodes"],
     )
-
-
-def _parse_fields(text: bytes) -> dict[str, Any]:
-    """Decode a file's fields; its nodes stay JSON. Raises: DecodeError, ValueError,
-    RecursionError.
-    """
-    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    with suppress(RecursionError):  # where a node is nested too deep, it alone is refused
-        strict_json(text)
-    return {name: _decode_shallow(value) for name, value in fields.items()}
 
 
 def _parse_with_halves(text: bytes) -> dict[str, Any]:

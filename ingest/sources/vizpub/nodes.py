@@ -107,8 +107,8 @@ def as_report(node: Mapping[str, Any], run: str, interval: int) -> Json:
     """
     counters = {name: node.get(theirs) for name, theirs in COUNTERS.items()}
     control = {
-        way: {what: counters[f"control_{what}_{way}"] for what in ("messages", "bytes")}
-        for way in ("sent", "received")
+        direction: {unit: counters[f"control_{unit}_{direction}"] for unit in ("messages", "bytes")}
+        for direction in ("sent", "received")
     }
     topics = node.get("topics")
     return {

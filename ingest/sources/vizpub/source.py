@@ -5,20 +5,31 @@ docs/sources.md describes what its numbers and lists mean, and what they do not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import DamageReason, InputRow, InputSplit, SplitReader, refusal_row
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
+from vizpub.ingest.inputs.reader import (
+    DamageReason,
+    InputRow,
+    InputSplit,
+    SplitReader,
+    refusal_row,
+    tally_row,
+)
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    SourceInput,
+    SourceOptions,
+)
 from vizpub.ingest.sources.reports import facts
-from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row, tally_row
+from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.fold import ReportFold
-from vizpub.ingest.sources.reports.source import Reports
-from vizpub.ingest.sources.times import NO_OUTLIERS
+from vizpub.ingest.sources.reports.source import Reports, fold_of_reports
 from vizpub.ingest.sources.vizpub.files import MERGED, read_content, recognise, split_nodes
 from vizpub.ingest.sources.vizpub.nodes import (
     BYTES,
@@ -67,13 +78,14 @@ class _NodeReader:
                     )
                     of_peer = node["id"], checkpoint.interval, None
                     yield record_row(*of_peer, split_.file, number, record)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
 
 class Vizpub(Reports):
     """The source `vizpub`; a run is a protocol."""
 
     name = "vizpub"
+    every_layer = frozenset({OVERLAY})
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
     appendable = False
 
@@ -83,43 +95,31 @@ class Vizpub(Reports):
         """
         return recognise(path, head)
 
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the one layer, as neighbours are of one kind."""
-        del files
-        return frozenset({OVERLAY})
-
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each file. Raises: InputError for files that VizPub merged."""
-        _refuse_merged(files)
+        for file in files:
+            if file.encoding == MERGED:
+                raise InputError(
+                    f"{file.path} was merged by VizPub from the files of several hosts, "
+                    "which loses the interval and keeps peers that are gone",
+                    "ingest what the hosts wrote, for example: "
+                    "vizpub ingest reports/unprocessed --run NAME",
+                )
         return [InputSplit(number, file.path) for number, file in enumerate(files)]
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader; every file names its protocol."""
-        del files, tallies, counted
-        return _NodeReader(ReportFilter(options.only))
+        return _NodeReader(ReportFilter(source_input.options.only))
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> ReportFold:
+    def make_fold(self, source_input: SourceInput) -> ReportFold:
         """Create the fold of reports whose counters run from the start."""
-        outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
-        paths = [file.path for file in files]
-        return ReportFold(paths, options.gap_tolerance, outliers, totals=True)
+        return fold_of_reports(source_input, totals=True)
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one tick per interval. Raises: the errors of Reports.describe."""
-        del earlier
         tally = ReportTally.of(counted)
         tally.forget([name for name in COUNTERS if not tally.moved[name]])
-        description = facts.describe_run(tally, None, options, _WORDS)
+        description = facts.describe_run(tally, options, _WORDS)
         notes = {
             note: n for note, n in description.notes.items() if note != facts.lacking_note(BYTES)
         }
@@ -145,14 +145,3 @@ def _traffic_text(counted: str, moved: Mapping[str, int]) -> str:
     return (
         f"SELECT * REPLACE ({copies} AS publication_messages_received{unknown}) FROM ({corrected})"
     )
-
-
-def _refuse_merged(files: Sequence[InputFile]) -> None:
-    for file in files:
-        if file.encoding == MERGED:
-            raise InputError(
-                f"{file.path} was merged by VizPub from the files of several hosts, "
-                "which loses the interval and keeps peers that are gone",
-                "ingest what the hosts wrote, for example: "
-                "vizpub ingest reports/unprocessed --run NAME",
-            )

@@ -35,7 +35,8 @@ from vizpub.collector.making.batches import DAMAGED, BatchAppender, BatchJob
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.collector.reservation import reserve
-from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling_request
+from vizpub.ingest.pipeline import ingest_in, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.model.errors import RunCollected, StoreBroken, UseError
 from vizpub.reports.records import RunHeader
 from vizpub.runstore.collection import RETIRED
@@ -45,7 +46,6 @@ from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1800),
 ]
 Record = dict[str, Any]

@@ -34,7 +34,6 @@ from vizpub.runstore.store import open_run
 pytestmark = [
     pytest.mark.long,
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(3000),
 ]
 PARTITIONS = 3

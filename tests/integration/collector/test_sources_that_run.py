@@ -27,7 +27,6 @@ from vizpub.simulators.engine.simulation import simulate
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1200),
 ]
 ROOT = Path(__file__).parents[3]

@@ -37,7 +37,7 @@ from vizpub.questions.frequent import PUBLICATION_UNKNOWN
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
-pytestmark = [pytest.mark.neo4j, pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = [pytest.mark.neo4j, pytest.mark.spark]
 
 Cells = tuple[Any, ...]
 

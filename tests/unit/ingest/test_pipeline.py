@@ -10,7 +10,8 @@ import pytest
 from tests.support.words import naming
 from vizpub.ingest.inputs.inventory import NO_SOURCE
 from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import IngestRequest, ingest
+from vizpub.ingest.pipeline import ingest
+from vizpub.ingest.request import IngestRequest
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
 

@@ -225,10 +225,10 @@ class TestSettling:
     def test_settled_run_needs_every_file_that_it_was_made_from(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, SECOND, append=True))
-        asked = wanted(FIRST, THIRD, replace=True, settle=(2, 20))
+        asked = wanted(FIRST, THIRD, replace=True, settles=(2, 20))
         with pytest.raises(UseError, match=naming("'monday'", "second.ndjson", PUT_BACK)):
             ingest(tmp_path, asked)
-        ingest(tmp_path, wanted(FIRST, SECOND, THIRD, replace=True, settle=(2, 20)))
+        ingest(tmp_path, wanted(FIRST, SECOND, THIRD, replace=True, settles=(2, 20)))
         made = open_run(tmp_path, "monday").manifest
         assert [Path(file["path"]).name for file in made.inputs] == [
             "first.ndjson",
@@ -241,5 +241,5 @@ class TestSettling:
         ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, SECOND, append=True))
         with pytest.raises(RunChanged, match="'monday'"):
-            ingest(tmp_path, wanted(FIRST, replace=True, settle=(1, 10)))
+            ingest(tmp_path, wanted(FIRST, replace=True, settles=(1, 10)))
         assert len(open_run(tmp_path, "monday").manifest.inputs) == 2

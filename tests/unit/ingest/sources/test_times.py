@@ -165,7 +165,7 @@ def test_wrong_time_refuses_its_record_and_no_other(tmp_path: Path, name: str) -
     (row,) = found.quarantine
     wrong = 3 if lines[0].startswith(("interval", "msg", '{"format')) else 2
     assert row[:3] == ("f", wrong, TOO_FAR)
-    assert source.describe(found.counted, None, SourceOptions()).clock.intervals <= 3
+    assert source.describe(found.counted, SourceOptions()).clock.intervals <= 3
 
 
 def test_edge_without_direction_is_refused_once(tmp_path: Path) -> None:

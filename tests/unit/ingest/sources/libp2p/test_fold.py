@@ -406,7 +406,7 @@ def test_files_that_tell_of_one_time_are_copies(tmp_path: Path, seed: int) -> No
     counted = staged(Libp2p(), files, SourceOptions()).counted
     told = pytest.raises(InputError, match=SAME_EVENTS)
     with told if naive_copies(FILES[seed]) else nullcontext():
-        Libp2p().describe(counted, None, SourceOptions())
+        Libp2p().describe(counted, SourceOptions())
 
 
 def test_random_files_are_copies_and_are_none() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vizpub.ingest.sources.libp2p.events import EventType, RecordRefused, TraceEvent
+from vizpub.ingest.inputs.reader import RecordRefused
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, NodeLog, is_line
 
 TIME = "2000-01-01T00:00:07.5Z"

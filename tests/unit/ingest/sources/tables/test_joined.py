@@ -13,7 +13,7 @@ import pytest
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, RowKind
-from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.base import SourceInput, SourceOptions
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.tables.joined import join_intervals
 from vizpub.reports.fields import LAST_INTERVAL
@@ -26,7 +26,7 @@ def _read(path: Path) -> list[InputRow]:
     encoding = SOURCE.recognises(str(path), path.read_bytes())
     assert encoding
     files = [InputFile(str(path), encoding, 0, "")]
-    read = SOURCE.reader(files, SourceOptions(), lambda _: [])
+    read = SOURCE.reader(SourceInput(files, SourceOptions(), lambda _: []))
     return [row for split in SOURCE.splits(files) for row in read(split)]
 
 
