@@ -1,8 +1,8 @@
 -- The hit ratios of messages by their interval of publication, in each topic and over all topics.
 --
 -- Ratios leave out messages that a peer refused; where refusals are unknown, none is known to be.
--- For a whole run, ACCEPTED in questions/totals.py is the same rule. The
--- mean is summed in ascending order, so that it does not depend on the order of the rows.
+-- For a whole run, `not_refused` in questions/snapshots.py is the same rule. The mean is summed in
+-- ascending order, so that it does not depend on the order of the rows.
 --
 -- by message: publications, metrics/messages
 -- makes: hits
