@@ -18,6 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from vizpub.cli.groups import LazyGroup
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, VizpubError
 
@@ -247,7 +248,7 @@ class _FileReader:
 
     def _is_table(self, command: Any, path: tuple[str, ...]) -> bool:
         has_command = isinstance(command, TyperGroup) and (
-            path[-1] in command.commands or _creates_commands(command)
+            path[-1] in command.commands or isinstance(command, LazyGroup)
         )
         return has_command or any(name.startswith(".".join(path) + ".") for name in SERVICES)
 
@@ -258,7 +259,7 @@ class _FileReader:
         would load what other commands do not need.
         """
         name = path[-1]
-        if group is not None and name not in group.commands and _creates_commands(group):
+        if group is not None and name not in group.commands and isinstance(group, LazyGroup):
             if self.words[:1] != ["config"] and tuple(self.words[: len(path)]) != path:
                 return
             try:
@@ -342,11 +343,6 @@ class _FileReader:
     def _path(self, text: str) -> str:
         """A path in the file; a relative one begins at the folder of the file."""
         return text if text == "-" else str(self.file.parent / Path(text).expanduser())
-
-
-def _creates_commands(group: Any) -> bool:
-    """Return True if a group creates commands when they are looked up."""
-    return type(group).get_command is not TyperGroup.get_command
 
 
 def _toml_text(value: Any) -> str:

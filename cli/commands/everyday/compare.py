@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_plotted, complete_runs
-from vizpub.cli.options import Output, Window, comma_list, command
+from vizpub.cli.options import Output, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
     OutputRows,
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
     from vizpub.analytics.comparison.per_run import ComparedRuns, ComparisonRequest
     from vizpub.questions.run import Run
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare", rich_help_panel="Metrics")(command(compare))
 
 
 @dataclass(frozen=True)

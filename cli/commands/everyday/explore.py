@@ -10,14 +10,8 @@ from typing import Annotated
 import typer
 
 from vizpub.cli.completion import complete_runs
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.model.errors import UseError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explore", rich_help_panel="Questions")(command(explore))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
-from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Layers, Output, RunName, Window, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 REMOVED = "was removed from Neo4j"
 REPLACED = "was replaced"
 GROWN = "has grown"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Write a run as GEXF or CSV.")
-    for function in (gexf, csv, check):
-        group.command()(command(function))
-    app.add_typer(group, name="export", rich_help_panel="Files")
 
 
 @dataclass(frozen=True)
@@ -309,3 +302,6 @@ def check(
         return
     show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
     raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")
+
+
+GROUP = command_group("export", "Write a run as GEXF or CSV.", gexf=gexf, csv=csv, check=check)

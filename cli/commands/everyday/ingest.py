@@ -15,7 +15,7 @@ from vizpub.analytics.options import ENGINES, Measures
 from vizpub.cli.commands.neo4j.load import load_stored
 from vizpub.cli.commands.runs.runs import show_summary
 from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
-from vizpub.cli.options import Master, Output, RunName, comma_list, command
+from vizpub.cli.options import Master, Output, RunName, comma_list
 from vizpub.cli.service import LoadOptions, remove_stale
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import to_stdout
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from vizpub.runstore.store import StoredRun
 
 ALREADY = "is already complete"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ingest", rich_help_panel="Runs")(command(ingest))
-    app.command("settle", rich_help_panel="Runs")(command(settle))
 
 
 OwnMetrics: TypeAlias = Annotated[

@@ -14,7 +14,7 @@ from vizpub.cli.completion import (
     complete_peers,
     complete_topics,
 )
-from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
+from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UnknownName, UseError
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from vizpub.questions.run import Run
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("metrics", rich_help_panel="Metrics")(command(metrics))
 
 
 @dataclass(frozen=True)

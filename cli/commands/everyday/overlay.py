@@ -11,7 +11,7 @@ import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
 from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
-from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
+from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -19,12 +19,6 @@ from vizpub.model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (path, topic, topics, dissemination, missed):
-        app.command(rich_help_panel="Questions")(command(function))
 
 
 @dataclass(frozen=True)

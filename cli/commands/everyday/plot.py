@@ -11,7 +11,7 @@ import typer
 from vizpub.cli.commands.everyday import film
 from vizpub.cli.commands.everyday.drawing import Drawing, PlotOptions
 from vizpub.cli.completion import KINDS, complete_plotted
-from vizpub.cli.options import Output, RunName, Window, comma_list, command
+from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, replaced_file, show_rows
 from vizpub.model.errors import UnknownName, UseError
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 TIMES_OR_PEERS = "give several times or several peers, not both"
 ONE_MESSAGE = "name exactly one message to draw as a tree"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plot", rich_help_panel="Metrics")(command(plot))
 
 
 def plot(

@@ -16,7 +16,7 @@ from vizpub.cli.completion import (
     complete_runs,
     complete_values,
 )
-from vizpub.cli.options import Layers, Limit, Output, command
+from vizpub.cli.options import Layers, Limit, Output
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 _MEMORY = 2 * 2**30
 """Bytes that an answer may take: not every server bounds a row."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (query, cypher):
-        app.command(rich_help_panel="Questions")(command(function))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.options import Limit, Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK, text_of
@@ -17,11 +17,6 @@ from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import UseError, cause_of
 from vizpub.model.sizes import parse_size
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sql", rich_help_panel="Metrics")(command(sql))
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_topics
-from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.options import Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import json_safe
 from vizpub.cli.terminal.output import OutputRows, open_output, output_format, show_rows
 
 if TYPE_CHECKING:
     from vizpub.questions.tracestat import Tracestat
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("summary", rich_help_panel="Metrics")(command(summary))
 
 
 def summary(

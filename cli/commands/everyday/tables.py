@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_runs, complete_tables
-from vizpub.cli.options import Output, command
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 
@@ -26,11 +26,6 @@ _BY_MODULES = {
     "metrics/percolation": "analytics/prediction/percolation.py",
     "quarantine": "ingest/tasks/fold.py",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tables", rich_help_panel="Runs")(command(tables))
 
 
 def tables(

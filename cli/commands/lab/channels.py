@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from vizpub.cli.options import Output, comma_list, command
+from vizpub.cli.groups import LazyGroup, command_group
+from vizpub.cli.options import Output, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from vizpub.simulators.channels.layout import ChannelLayout
@@ -35,35 +35,6 @@ vizpub channels utal --mappings all --seeds 5
 vizpub channels gdfr --mappings all --figure gdfr.png
 ```
 """
-
-
-class _ChannelsGroup(TyperGroup):
-    """Commands that are created on use, since their options are those of compiled code."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands."""
-        return [*_COMMANDS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name. Raises: UnknownName."""
-        from vizpub.simulators.channels.parameters import ChannelParameters
-
-        if cmd_name not in _COMMANDS:
-            raise UnknownName("command", cmd_name, [*_COMMANDS])
-        function = _COMMANDS[cmd_name]
-        function.__annotations__["parameters"] = ChannelParameters
-        app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        app.command(cmd_name)(command(function))
-        return typer.main.get_command(app)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    channels = typer.Typer(
-        cls=_ChannelsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    channels.callback()(lambda: None)
-    app.add_typer(channels, name="channels", help=_HELP, rich_help_panel="Runs")
 
 
 @dataclass(frozen=True)
@@ -373,3 +344,17 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "measure": _measure,
     "utal": _utal,
 }
+
+
+class _ChannelsGroup(LazyGroup):
+    def names(self) -> Sequence[str]:
+        return [*_COMMANDS]
+
+    def create(self, name: str) -> Callable[..., None]:
+        from vizpub.simulators.channels.parameters import ChannelParameters
+
+        _COMMANDS[name].__annotations__["parameters"] = ChannelParameters
+        return _COMMANDS[name]
+
+
+GROUP = command_group("channels", _HELP, cls=_ChannelsGroup)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from vizpub.cli.commands.lab.simulate import SimulationOptions, simulate_all
 from vizpub.cli.completion import complete_runs
+from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import subscriptions_of
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 
 _HELP = """Construct an overlay for given subscriptions, and write its reports.
@@ -31,31 +31,6 @@ vizpub construct gm --run monday --at 12 --ingest designed
 vizpub construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --parquet
 ```
 """
-
-
-class _AlgorithmsGroup(TyperGroup):
-    """A command for each algorithm, created on use as those of the systems are."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the algorithms."""
-        from vizpub.simulators.designs.algorithms import ALGORITHMS
-
-        return list(ALGORITHMS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of an algorithm. Raises: UnknownName."""
-        if cmd_name not in self.list_commands(ctx):
-            raise UnknownName("algorithm", cmd_name, self.list_commands(ctx))
-        return _create_command(cmd_name)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    algorithms = typer.Typer(
-        cls=_AlgorithmsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    algorithms.callback()(lambda: None)
-    app.add_typer(algorithms, name="construct", help=_HELP, rich_help_panel="Runs")
 
 
 @dataclass(frozen=True)
@@ -83,7 +58,7 @@ class _InputOptions:
     ] = False
 
 
-def _create_command(name: str) -> Any:
+def _construct_command(name: str) -> Callable[..., None]:
     from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
 
     def construct(
@@ -115,9 +90,7 @@ vizpub construct {name} --run monday --at 12 --ingest designed --no-load
 ```
 """
     construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    app.command(name)(command(construct))
-    return typer.main.get_command(app)
+    return construct
 
 
 def _construct_parquet(
@@ -170,3 +143,18 @@ def _ingest(settings: Settings, out: Path, running: SimulationOptions) -> None:
         IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )
+
+
+class _AlgorithmsGroup(LazyGroup):
+    kind = "algorithm"
+
+    def names(self) -> Sequence[str]:
+        from vizpub.simulators.designs.algorithms import ALGORITHMS
+
+        return list(ALGORITHMS)
+
+    def create(self, name: str) -> Callable[..., None]:
+        return _construct_command(name)
+
+
+GROUP = command_group("construct", _HELP, cls=_AlgorithmsGroup)

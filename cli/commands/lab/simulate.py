@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import topology_of
-from vizpub.cli.options import Master, comma_list, command
+from vizpub.cli.options import Master, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
@@ -22,40 +22,6 @@ if TYPE_CHECKING:
     from vizpub.simulators.engine.folder import Folder, Result
     from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.plan import Plan
-
-
-class _SystemsGroup(TyperGroup):
-    """A command for each system. It is created on use, since importing a system loads compiled
-    code.
-    """
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """`models`, and the names of the systems."""
-        from vizpub.simulators.engine.systems import SYSTEMS
-
-        return [*super().list_commands(ctx), *sorted(SYSTEMS)]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a system. Raises: UnknownName."""
-        from vizpub.simulators.engine.systems import SYSTEMS
-
-        if cmd_name in SYSTEMS or ":" in cmd_name:
-            return _create_command(cmd_name)
-        subcommand = super().get_command(ctx, cmd_name)
-        if subcommand is None:
-            raise UnknownName("system", cmd_name, self.list_commands(ctx))
-        return subcommand
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    systems = typer.Typer(
-        cls=_SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    systems.command("models")(command(models))
-    # Without a callback, Typer treats a group with one command as that command.
-    systems.callback()(lambda: None)
-    app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
 
 
 _HELP = """Simulate an overlay whose peers report: a command for each system.
@@ -181,7 +147,7 @@ class SimulationOptions:
     ] = None
 
 
-def _create_command(name: str) -> Any:
+def _simulate_command(name: str) -> Callable[..., None]:
     """The command that simulates a system."""
     from vizpub.simulators.engine.plan import world_of
     from vizpub.simulators.engine.systems import system_named
@@ -199,9 +165,7 @@ def _create_command(name: str) -> Any:
 
     simulate.__doc__ = help_text
     simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    app.command(name)(command(simulate))
-    return typer.main.get_command(app)
+    return simulate
 
 
 def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
@@ -395,3 +359,21 @@ def _ingest(settings: Settings, name: str, folder: Folder, running: SimulationOp
         IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )
+
+
+class _SystemsGroup(LazyGroup):
+    kind = "system"
+
+    def names(self) -> Sequence[str]:
+        from vizpub.simulators.engine.systems import SYSTEMS
+
+        return sorted(SYSTEMS)
+
+    def creates(self, name: str) -> bool:
+        return ":" in name or super().creates(name)
+
+    def create(self, name: str) -> Callable[..., None]:
+        return _simulate_command(name)
+
+
+GROUP = command_group("simulate", _HELP, cls=_SystemsGroup, models=models)

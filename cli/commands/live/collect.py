@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import comma_list, command
+from vizpub.cli.options import comma_list
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from vizpub.collector.place import CollectionPlace
 
 _POLL_S = 0.2
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("collect", rich_help_panel="Runs")(command(collect))
 
 
 @dataclass(frozen=True)

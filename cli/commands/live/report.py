@@ -10,15 +10,9 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import InputError, UseError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report", rich_help_panel="Runs")(command(report))
 
 
 @dataclass(frozen=True)

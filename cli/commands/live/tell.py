@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from vizpub.cli.options import RunName, command
+from vizpub.cli.options import RunName
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import CheckFailed, ServiceError
@@ -18,11 +18,6 @@ EXPIRED = "has expired"
 _POLL_S = 0.2
 _EXPIRED_S = 10.0
 """After which a command that has expired must be told to have."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tell", rich_help_panel="Runs")(command(tell))
 
 
 @dataclass(frozen=True)

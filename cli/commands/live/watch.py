@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.options import RunName, command
+from vizpub.cli.options import RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import cell_text, printable
 from vizpub.model.errors import VizpubError
@@ -31,11 +31,6 @@ _FACTS = (
     *("lag_s", "log_bytes", "kafka_lag", "reports", "late", "refused"),
     *("error", "load_error", "kafka_error"),
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("watch", rich_help_panel="Runs")(command(watch))
 
 
 def watch(

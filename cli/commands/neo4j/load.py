@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vizpub.cli.errors import report
-from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.options import Output, RunName
 from vizpub.cli.service import LoadOptions, connected, querying, stale_copy_message, target
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 EARLIER_COPY = "is the copy of an earlier run of that name"
 COPY_GROWN = "now has the appended intervals"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (load, verify, rebuild):
-        app.command(rich_help_panel="Graph in Neo4j")(command(function))
 
 
 def load(

@@ -13,7 +13,8 @@ import typer
 from vizpub.cli.commands.neo4j.browser import guide_folder
 from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.completion import complete_tables
-from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Limit, Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.cli.terminal.streams import confirm, message
@@ -28,18 +29,6 @@ _COLUMNS = (
 )  # fmt: skip
 
 _FILES = ("table", "file", "rows", "bytes")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="List, show, check and remove the runs.")
-    group.command("list")(command(list_runs))
-    group.command("show")(command(show_run))
-    group.command("path")(command(print_path))
-    group.command("files")(command(list_files))
-    group.command("check")(command(check_run))
-    group.command("remove")(command(remove))
-    app.add_typer(group, name="runs", rich_help_panel="Runs")
 
 
 def list_runs(settings: Settings, output: Output) -> None:
@@ -361,3 +350,15 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
         show_rows(OutputRows.of_records([fields]), output, settings)
     else:
         show_rows(OutputRows(("fact", "value"), list(facts_for_people(run))), output, settings)
+
+
+GROUP = command_group(
+    "runs",
+    "List, show, check and remove the runs.",
+    list=list_runs,
+    show=show_run,
+    path=print_path,
+    files=list_files,
+    check=check_run,
+    remove=remove,
+)

@@ -17,19 +17,13 @@ from vizpub.cli.configuration import (
     full_name,
     settable,
 )
-from vizpub.cli.options import Output, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import UnknownName
 
 _MASK = "******"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(no_args_is_help=True, help="Show the settings and where they come from.")
-    group.command("show")(command(show_settings))
-    app.add_typer(group, name="config", rich_help_panel="Set-up")
 
 
 def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -135,3 +129,6 @@ def _service_rows(current: Configuration) -> Iterator[SettingRow]:
             yield name, None, "default"
     if os.environ.get("NEO4J_PASSWORD"):
         yield "neo4j.password", _MASK, "NEO4J_PASSWORD"
+
+
+GROUP = command_group("config", "Show the settings and where they come from.", show=show_settings)

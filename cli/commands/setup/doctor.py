@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from vizpub.cli.options import Output, command
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import CheckFailed
@@ -12,11 +10,6 @@ from vizpub.model.errors import CheckFailed
 USABLE = "vizpub can be used"
 
 _COLUMNS = ("part", "needed for", "state", "found", "get")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor", rich_help_panel="Set-up")(command(doctor))
 
 
 def doctor(settings: Settings, output: Output) -> None:
