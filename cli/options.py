@@ -12,12 +12,20 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from vizpub.cli.completion import FORMATS, complete_formats, complete_layers, complete_runs
+from vizpub.cli.completion import (
+    FORMATS,
+    complete_formats,
+    complete_layers,
+    complete_messages,
+    complete_runs,
+)
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
+OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
+MessageName = Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)]
 Layers = Annotated[
     str | None,
     typer.Option(
@@ -33,6 +41,32 @@ MOST = 2**63 - 1
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="Stop the query after this time.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
+]
+NoLoad = Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")]
+NoBetweenness = Annotated[
+    bool,
+    typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+]
+GapTolerance = Annotated[
+    int,
+    typer.Option(
+        "--gap-tolerance", metavar="N", min=0, help="Bridge up to N missing reports of a peer."
+    ),
+]
+CollectorUrl = Annotated[
+    str | None, typer.Option("--url", metavar="URL", help="Of a collector elsewhere.")
+]
+OpenBrowser = Annotated[
+    bool | None,
+    typer.Option("--open/--no-open", help="Open a web browser (default: if this is a terminal)."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @dataclass(frozen=True)
@@ -49,10 +83,7 @@ class Output:
             autocompletion=complete_formats,
         ),
     ] = None
-    file: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
-    ] = None
+    file: OutputFile = None
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from vizpub.cli.options import Output, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
     OutputRows,
+    figure_format,
     output_format,
-    replaced_file,
     show_rows,
     to_stdout,
+    write_figure,
 )
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,18 +96,14 @@ def compare(
     """
     from vizpub.analytics.comparison.per_run import measure_runs
 
-    form = _figure_format(comparing)
+    if comparing.plot:
+        figure_format(comparing.plot)  # an error now, not after the work
     opened = _open_runs(settings, runs)
     with settings.progress() as progress:
         answer = measure_runs(opened, _question(opened, comparing, window), progress)
     table = _table(answer, comparing.over)
     if comparing.plot:
-        from vizpub.analytics.figures import save
-
-        figure = _figure(answer, table, comparing.over)
-        with replaced_file(comparing.plot) as place:
-            save(figure, place, form)
-        settings.say(f"wrote {comparing.plot}")
+        write_figure(_figure(answer, table, comparing.over), comparing.plot, settings)
     show_rows(_rows(table, comparing.over, output, settings), output, settings)
     settings.say(
         f"intervals {answer.first} to {answer.last}; means over runs, 95 % confidence intervals"
@@ -116,16 +113,6 @@ def compare(
             settings.say(sentence)
     for note in answer.notes:
         settings.say(f"note: {note}")
-
-
-def _figure_format(comparing: _CompareOptions) -> str:
-    """The format of the figure, if any. Raises: UseError, before anything is read."""
-    if comparing.plot is None:
-        return ""
-    form = comparing.plot.suffix.lower().removeprefix(".")
-    if form not in ("png", "svg", "pdf"):
-        raise UseError(f"{comparing.plot}: a figure is written as .png, .svg, .pdf")
-    return form
 
 
 def _open_runs(settings: Settings, names: Sequence[str]) -> list[Run]:

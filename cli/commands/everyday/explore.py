@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from vizpub.cli.completion import complete_runs
+from vizpub.cli.options import OpenBrowser, OptionalRun
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.streams import launch_pages
 from vizpub.model.errors import UseError
 
 
@@ -28,12 +28,7 @@ class _Serving:
             metavar="ADDRESS", help="Address to listen at; others than this machine need a token."
         ),
     ] = "127.0.0.1"
-    launch: Annotated[
-        bool | None,
-        typer.Option(
-            "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
-        ),
-    ] = None
+    launch: OpenBrowser = None
     allow_commands: Annotated[
         bool,
         typer.Option(
@@ -46,7 +41,7 @@ class _Serving:
 def explore(
     settings: Settings,
     serving: _Serving,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    run: OptionalRun = None,
 ) -> None:
     """Look at a run in a web browser: its overlay plays with its metrics, and its messages spread.
 
@@ -77,8 +72,7 @@ def explore(
     def ready(address: str) -> None:
         print(address, flush=True)
         settings.say("the page is served until Ctrl-C")
-        if sys.stdout.isatty() if serving.launch is None else serving.launch:
-            typer.launch(address)
+        launch_pages([address], serving.launch)
 
     listening = Listening(serving.host, serving.port, serving.allow_commands)
     with suppress(KeyboardInterrupt):

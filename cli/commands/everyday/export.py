@@ -12,7 +12,7 @@ import typer
 
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import Layers, Output, RunName, Window, comma_list
+from vizpub.cli.options import Layers, Output, OutputFile, RunName, Window, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
@@ -69,10 +69,7 @@ def gexf(
     run: RunName,
     part: _Part,
     window: Window,
-    file: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
-    ] = None,
+    file: OutputFile = None,
 ) -> None:
     """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
 

@@ -15,7 +15,15 @@ from vizpub.analytics.options import ENGINES, Measures
 from vizpub.cli.commands.neo4j.load import load_stored
 from vizpub.cli.commands.runs.runs import show_summary
 from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
-from vizpub.cli.options import Master, Output, RunName, comma_list
+from vizpub.cli.options import (
+    GapTolerance,
+    Master,
+    NoBetweenness,
+    NoLoad,
+    Output,
+    RunName,
+    comma_list,
+)
 from vizpub.cli.service import LoadOptions, remove_stale
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import to_stdout
@@ -55,9 +63,7 @@ class ReadingOptions:
         str | None,
         typer.Option(metavar="DURATION", help="Length of an interval (traces: 1s by default)."),
     ] = None
-    gap_tolerance: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
-    ] = 0
+    gap_tolerance: GapTolerance = 0
     input_run: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="The run to ingest if the input holds several."),
@@ -105,10 +111,7 @@ class ReadingOptions:
             autocompletion=complete_engines,
         ),
     ] = "auto"
-    no_betweenness: Annotated[
-        bool,
-        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
-    ] = False
+    no_betweenness: NoBetweenness = False
     max_edge_visits: Annotated[
         float,
         typer.Option(
@@ -143,9 +146,7 @@ class IngestOptions(LoadOptions):
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
     ] = False
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
     master: Master = None
     profile: Annotated[
         bool,
@@ -158,9 +159,7 @@ class SettleOptions(LoadOptions):
     """Options for the run that is rebuilt."""
 
     metric: OwnMetrics = None
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
     master: Master = None
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
-from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
-from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list
+from vizpub.cli.completion import complete_peers, complete_topics
+from vizpub.cli.options import Layers, Limit, MessageName, Moment, Output, RunName, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -134,7 +134,7 @@ def topics(
 def dissemination(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    message: MessageName,
     output: Output,
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
@@ -178,7 +178,7 @@ def dissemination(
 def missed(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    message: MessageName,
     output: Output,
     layers: Layers = None,
 ) -> None:

@@ -13,7 +13,7 @@ from vizpub.cli.commands.everyday.drawing import Drawing, PlotOptions
 from vizpub.cli.completion import KINDS, complete_plotted
 from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import OutputRows, replaced_file, show_rows
+from vizpub.cli.terminal.output import OutputRows, show_rows, write_figure
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def plot(
     vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```
     """
-    from vizpub.analytics.figures import FILM_FORMATS, FORMATS, save
+    from vizpub.analytics.figures import FILM_FORMATS, FORMATS
     from vizpub.questions.run import Run
 
     form = file.suffix.lower().removeprefix(".")
@@ -97,9 +97,7 @@ def plot(
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
     drawing.check_unused()
     data, figure = _draw_figure(Run.open(settings.workspace, run), drawing, window, metrics or ())
-    with replaced_file(file) as place:
-        save(figure, place, form)
-    settings.say(f"wrote {file}")
+    write_figure(figure, file, settings)
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
             settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")

@@ -13,10 +13,9 @@ import typer
 from vizpub.cli.completion import (
     complete_parameters,
     complete_queries,
-    complete_runs,
     complete_values,
 )
-from vizpub.cli.options import Layers, Limit, Output
+from vizpub.cli.options import Layers, Limit, OptionalRun, Output, Timeout
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -50,9 +49,7 @@ class QueryOptions:
             autocompletion=complete_parameters,
         ),
     ] = None
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
-    ] = "30s"
+    timeout: Timeout = "30s"
     limit: Limit = 0
 
     @property
@@ -102,7 +99,7 @@ def query(
     settings: Settings,
     question: _LayerQueryOptions,
     output: Output,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    run: OptionalRun = None,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME|FILE.cypher", autocompletion=complete_queries)
     ] = None,

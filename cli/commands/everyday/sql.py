@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName
+from vizpub.cli.options import Limit, Output, RunName, Timeout
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK, text_of
@@ -24,9 +24,7 @@ class SqlBounds:
     """Bounds of the query's rows, time and memory."""
 
     limit: Limit = 0
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
-    ] = "5m"
+    timeout: Timeout = "5m"
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory that the query may take.")] = (
         "2GB"
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.lab.simulate import SimulationOptions, simulate_all
+from vizpub.cli.commands.lab.simulate import SimulationOptions, ingest_reports, simulate_all
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import subscriptions_of
@@ -128,21 +127,7 @@ def _construct_parquet(
         f"{summary.constructing:.1f} s, file {summary.writing:.1f} s; {out}"
     )
     if running.ingest is not None:
-        _ingest(settings, out, running)
-
-
-def _ingest(settings: Settings, out: Path, running: SimulationOptions) -> None:
-    from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
-    from vizpub.cli.options import Output
-
-    ingest(
-        settings,
-        [str(out)],
-        str(running.ingest),
-        ReadingOptions(source="reports", layers=running.layers, no_betweenness=True),
-        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
-        Output(),
-    )
+        ingest_reports(settings, running.ingest, out, running, no_betweenness=True)
 
 
 class _AlgorithmsGroup(LazyGroup):

@@ -230,7 +230,7 @@ def simulate_all(
         settings.say(f"simulated before: {which}; --replace simulates again")
     if running.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
-            _ingest(settings, _run_name(running, plan), folder, running)
+            ingest_reports(settings, _run_name(running, plan), folder.reports, running)
 
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: SimulationOptions) -> None:
@@ -347,15 +347,23 @@ def _show_results(
     show_rows(OutputRows.of_records(rows), Output(), settings)
 
 
-def _ingest(settings: Settings, name: str, folder: Folder, running: SimulationOptions) -> None:
+def ingest_reports(
+    settings: Settings,
+    name: str,
+    reports: Path,
+    running: SimulationOptions,
+    *,
+    no_betweenness: bool = False,
+) -> None:
+    """Ingest the reports of a simulation as a run."""
     from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
     from vizpub.cli.options import Output
 
     ingest(
         settings,
-        [str(folder.reports)],
+        [str(reports)],
         name,
-        ReadingOptions(source="reports", layers=running.layers),
+        ReadingOptions(source="reports", layers=running.layers, no_betweenness=no_betweenness),
         IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )

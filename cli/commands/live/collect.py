@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import comma_list
+from vizpub.cli.options import GapTolerance, NoBetweenness, NoLoad, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
@@ -49,19 +49,14 @@ class ClosingOptions:
         Path | None,
         typer.Option(metavar="FILE", help="The names of all peers, one per line, if known."),
     ] = None
-    gap_tolerance: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
-    ] = 0
+    gap_tolerance: GapTolerance = 0
     message_window: Annotated[
         int | None,
         typer.Option(
             metavar="N", min=0, help="Intervals after which a message is final (default: 64)."
         ),
     ] = None
-    no_betweenness: Annotated[
-        bool,
-        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
-    ] = False
+    no_betweenness: NoBetweenness = False
     fields: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Fields that peers are asked to report (default: all)."),
@@ -156,9 +151,7 @@ class InputOptions:
             "--revive", help="Rebuild a removed run from everything that was collected for it."
         ),
     ] = False
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
 
 
 def collect(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from vizpub.cli.options import RunName
+from vizpub.cli.options import CollectorUrl, RunName
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import CheckFailed, ServiceError
@@ -27,7 +27,7 @@ class TellOptions:
     expires: Annotated[
         str, typer.Option(metavar="DURATION", help="How long the command waits for the peer.")
     ] = "60s"
-    url: Annotated[str | None, typer.Option(metavar="URL", help="Of a collector elsewhere.")] = None
+    url: CollectorUrl = None
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for the peer's answer.")
     ] = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.options import RunName
+from vizpub.cli.options import CollectorUrl, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import cell_text, printable
 from vizpub.model.errors import VizpubError
@@ -36,9 +36,7 @@ _FACTS = (
 def watch(
     settings: Settings,
     run: RunName,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Of a collector elsewhere.")
-    ] = None,
+    url: CollectorUrl = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="End after N intervals.")
     ] = None,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.completion import complete_runs
+from vizpub.cli.options import OpenBrowser, OptionalRun
 from vizpub.cli.service import local_server, querying, start_local
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.streams import launch_pages
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 
 def browser(
     settings: Settings,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
-    launch: Annotated[
-        bool | None,
-        typer.Option(
-            "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
-        ),
-    ] = None,
+    run: OptionalRun = None,
+    launch: OpenBrowser = None,
     page: Annotated[
         str | None,
         typer.Option(
@@ -58,9 +53,7 @@ def browser(
         print(url)
     guide = "" if run is None else f" and the guide to {run}"
     settings.say(f"Neo4j Browser{guide}; log in as {address.username}, the password is {password}")
-    if sys.stdout.isatty() if launch is None else launch:
-        for url in shown:
-            typer.launch(url)
+    launch_pages(shown, launch)
 
 
 def _remote_browser(page: str | None) -> tuple[BrowserAddress, str] | None:

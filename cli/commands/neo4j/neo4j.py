@@ -12,7 +12,7 @@ import typer
 
 from vizpub.cli.commands.neo4j.browser import browser
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import Output
+from vizpub.cli.options import Output, Yes
 from vizpub.cli.service import Container, local_server, start_local, stoppable_server
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -111,7 +111,7 @@ def dump(
 def restore(
     settings: Settings,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `dump` wrote.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     container: Container = None,
 ) -> None:
     """Replace the database with a dump; the server is stopped while this runs.
@@ -137,7 +137,7 @@ def restore(
 
 def remove(
     settings: Settings,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Stop the server and delete its databases; the runs in the workspace stay.
 

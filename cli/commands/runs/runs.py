@@ -14,7 +14,7 @@ from vizpub.cli.commands.neo4j.browser import guide_folder
 from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.completion import complete_tables
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import Limit, Output, RunName
+from vizpub.cli.options import Limit, Output, RunName, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.cli.terminal.streams import confirm, message
@@ -246,7 +246,7 @@ def remove(
         bool,
         typer.Option("--with-log", help="Also delete its collection (log and batches), for good."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
