@@ -144,14 +144,14 @@ def variable(path: Sequence[str], parameter: Any) -> str:
     )
 
 
-def commands(
-    ctx: typer.Context, command: Any, path: tuple[str, ...] = ()
+def walk_commands(
+    ctx: typer.Context | None, command: Any, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command below, with its path, the command itself first."""
     yield path, command
     if isinstance(command, TyperGroup):
         for name in command.list_commands(ctx):
-            yield from commands(ctx, command.get_command(ctx, name), (*path, name))
+            yield from walk_commands(ctx, command.get_command(ctx, name), (*path, name))
 
 
 def _called_commands(
@@ -159,7 +159,7 @@ def _called_commands(
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The commands that are called: vizpub, and those that the words name; all for `config`."""
     if words[:1] == ["config"]:
-        yield from commands(ctx, ctx.command)
+        yield from walk_commands(ctx, ctx.command)
         return
     command: Any = ctx.command
     path: tuple[str, ...] = ()

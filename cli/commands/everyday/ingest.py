@@ -117,6 +117,7 @@ class ReadingOptions:
         typer.Option(
             metavar="LINKS",
             min=1,
+            show_default=f"{Measures.max_edge_visits:g}",
             help="Sample metrics that would traverse more links per interval: n·(n+m) for "
             "betweenness, 1/64 of that for distances.",
         ),

@@ -12,10 +12,10 @@ from vizpub.cli.configuration import (
     FILE,
     SERVICES,
     Configuration,
-    commands,
     configuration,
     full_name,
     settable,
+    walk_commands,
 )
 from vizpub.cli.groups import command_group
 from vizpub.cli.options import Output
@@ -92,7 +92,7 @@ SettingRow = tuple[str, Any, str]
 
 def _setting_rows(root: Any, current: Configuration) -> Iterable[SettingRow]:
     """Every setting with its value and where it comes from."""
-    for path, called in commands(root, root.command):
+    for path, called in walk_commands(root, root.command):
         for parameter in settable(called):
             yield _option_row(root, current, path, parameter)
         if not path:
