@@ -145,7 +145,7 @@ def variable(path: Sequence[str], parameter: Any) -> str:
 
 
 def walk_commands(
-    ctx: typer.Context | None, command: Any, path: tuple[str, ...] = ()
+    ctx: typer.Context, command: Any, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command below, with its path, the command itself first."""
     yield path, command

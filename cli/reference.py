@@ -40,7 +40,7 @@ This page is made from the commands' own help (`python -m vizpub.cli.reference`)
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command and group with its full name, `vizpub` itself first."""
     program = typer.main.get_command(app)
-    for path, command in sorted(walk_commands(None, program), key=itemgetter(0)):
+    for path, command in sorted(walk_commands(typer.Context(program), program), key=itemgetter(0)):
         yield " ".join(("vizpub", *path)), command
 
 

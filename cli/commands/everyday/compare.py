@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from vizpub.analytics.comparison.per_run import ComparedRuns, ComparisonRequest
-    from vizpub.questions.run import Run
+    from vizpub.analytics.comparison.per_run import ComparedRuns
 
 
 @dataclass(frozen=True)
@@ -94,13 +93,22 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from vizpub.analytics.comparison.per_run import measure_runs
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock, measure_runs
+    from vizpub.questions.run import Run
 
     if comparing.plot:
         figure_format(comparing.plot)  # an error now, not after the work
-    opened = _open_runs(settings, runs)
+    names = dict.fromkeys(name for pattern in runs for name in _match_runs(settings, pattern))
+    opened = [Run.open(settings.workspace, name) for name in names]
+    request = ComparisonRequest(
+        comma_list(comparing.metrics),
+        comma_list(comparing.by),
+        window.intervals(common_clock(opened)),
+        comparing.over == "intervals",
+        None if comparing.over in ("runs", "intervals") else comparing.over,
+    )
     with settings.progress() as progress:
-        answer = measure_runs(opened, _question(opened, comparing, window), progress)
+        answer = measure_runs(opened, request, progress)
     table = _table(answer, comparing.over)
     if comparing.plot:
         write_figure(_figure(answer, table, comparing.over), comparing.plot, settings)
@@ -115,13 +123,6 @@ def compare(
         settings.say(f"note: {note}")
 
 
-def _open_runs(settings: Settings, names: Sequence[str]) -> list[Run]:
-    from vizpub.questions.run import Run
-
-    chosen = dict.fromkeys(run for name in names for run in _match_runs(settings, name))
-    return [Run.open(settings.workspace, name) for name in chosen]
-
-
 def _match_runs(settings: Settings, name: str) -> list[str]:
     """The runs that match a name or pattern. Raises: UnknownName if there are none."""
     if not any(character in name for character in "*?["):
@@ -133,18 +134,6 @@ def _match_runs(settings: Settings, name: str) -> list[str]:
     if matches := [run for run in names if fnmatchcase(run, name)]:
         return sort_settings(matches)
     raise UnknownName("run like", name, names, f"vizpub runs list, in {settings.workspace}")
-
-
-def _question(runs: Sequence[Run], comparing: _CompareOptions, window: Window) -> ComparisonRequest:
-    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock
-
-    return ComparisonRequest(
-        comma_list(comparing.metrics),
-        comma_list(comparing.by),
-        window.intervals(common_clock(runs)),
-        comparing.over == "intervals",
-        None if comparing.over in ("runs", "intervals") else comparing.over,
-    )
 
 
 def _table(answer: ComparedRuns, over: str) -> pa.Table:

@@ -89,7 +89,11 @@ def demo(
     ```
     """
     make_folder(out)
-    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
+    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
+        if not folder.is_dir():
+            raise InputError("the example trace is not installed", f"looked in {folder}")
+        trace = folder.resolve()  # in a checkout it is a link
+    ingest = f"ingest {shlex.quote(str(trace))} --run {_RUN}"
     first = _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
     for step in (first, *_STEPS):
         line = step.line if step is first else step.line.format(out=shlex.quote(str(out)))
@@ -107,11 +111,3 @@ Or on the command line: vizpub query           (lists the queries)
 Your own traces:        vizpub ingest FOLDER --run NAME
 Stop the local Neo4j:   vizpub neo4j stop
 See the overlay play:   vizpub explore {_RUN}""")
-
-
-def _trace() -> Path:
-    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
-    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
-        if folder.is_dir():
-            return folder.resolve()  # in a checkout it is a link
-    raise InputError("the example trace is not installed", f"looked in {folder}")

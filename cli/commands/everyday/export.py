@@ -113,7 +113,14 @@ class _GexfJob:
         """Write the rows of a run, read inside `guard`; `stored` has metrics of peers."""
         with self.settings.progress() as progress:
             options = _export_options(self.part, self.window, rows.facts, progress)
-            values = None if self.part.message else self._metrics(rows, options, stored)
+            values = None
+            if stored and not self.part.message:
+                values = _metric_values(stored, options)
+            elif not self.part.message:
+                self.settings.say(
+                    f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
+                    "metrics of peers are left out)"
+                )
             with _open_gexf(self.file) as out, guard:
                 counts = _write_gexf(rows, self.part, options, values, out)
         self.settings.say(
@@ -123,17 +130,6 @@ class _GexfJob:
             tick = rows.message(self.part.message).tick
             if note := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
                 self.settings.say(f"({note})")
-
-    def _metrics(
-        self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
-    ) -> Iterator[MetricRun] | None:
-        if stored:
-            return _metric_values(stored, options)
-        self.settings.say(
-            f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
-            "metrics of peers are left out)"
-        )
-        return None
 
 
 @contextmanager
@@ -163,7 +159,7 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
 
 @contextmanager
 def _open_gexf(file: Path | None) -> Iterator[TextIO]:
-    """Open the output with `opened`, which also writes to pipes and devices."""
+    """Open the output; standard output is written in UTF-8 in any locale."""
     from vizpub.graphstore.gexf.export import gexf_output
 
     with open_output(file) as out:
@@ -248,6 +244,7 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
+    from vizpub.model.metrics import OF_MESSAGES
     from vizpub.model.tables import TABLES
     from vizpub.runstore.store import open_run
 
@@ -257,15 +254,9 @@ def csv(
         if stored.has(one.name) or tables:
             rows = OutputRows.of_arrow(one.names, stored.scan(one.name, one.names))
             show_rows(rows, Output("csv", file), settings)
-    if (note := stored.facts.provisional()) and any(map(_has_messages, chosen)):
+    has_messages = any({*table.names} & {"message", *OF_MESSAGES} for table in chosen)
+    if has_messages and (note := stored.facts.provisional()):
         settings.say(f"({note})")
-
-
-def _has_messages(table: Table) -> bool:
-    """Return True if the table has a column about messages."""
-    from vizpub.model.metrics import OF_MESSAGES
-
-    return bool({*table.names} & {"message", *OF_MESSAGES})
 
 
 def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:

@@ -22,8 +22,6 @@ from vizpub.model.errors import UnknownName, UseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from vizpub.questions.run import Run
-
 
 @dataclass(frozen=True)
 class _Part:
@@ -116,7 +114,11 @@ def metrics(
     opened = Run.open(settings.workspace, run)
     chosen = comma_list(part.layers)
     if table == "percolation":
-        opened = _with_percolation(settings, opened, part, chosen)
+        from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
+
+        options = PercolationOptions(chosen or None, part.gamma, part.sigma)
+        with settings.progress() as progress:
+            opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
     elif part.gamma is not None or part.sigma is not None:
         raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
     elif chosen:
@@ -135,17 +137,6 @@ def metrics(
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
     rows = replace(rows, leaving=_dispensable_columns(rows.columns, sort), provisional=provisional)
     show_rows(rows, output, settings)
-
-
-def _with_percolation(
-    settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
-) -> Run:
-    """The run with its prediction, which is computed now if it is not stored yet."""
-    from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
-
-    asked = PercolationOptions(tuple(layers) if layers else None, part.gamma, part.sigma)
-    with settings.progress() as progress:
-        return ensure_percolation(settings.workspace, run, asked, progress=progress)
 
 
 def _dispensable_columns(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from vizpub.cypher import Statement
+    from vizpub.cypher import Parameter, Statement
     from vizpub.graphstore.ask.free_text import Stream
     from vizpub.graphstore.ask.queries import Answer, Limits
 
@@ -165,7 +165,7 @@ def _shipped_query(name: str, run: str) -> Statement:
 
 
 def _bind_values(
-    query: Statement, words: Sequence[str], named: Mapping[str, str]
+    query: Statement, words: Sequence[str], by_name: Mapping[str, str]
 ) -> dict[str, str]:
     """The values by name: those without one are in the order of the header."""
     from vizpub.graphstore.ask.parameters import user_parameters
@@ -176,9 +176,9 @@ def _bind_values(
         most = amount(len(order), "value")
         raise UseError(f"query {query.name} takes {most}, not {len(words)}: {takes}")
     placed = dict(zip(order, words, strict=False))
-    for twice in placed.keys() & named.keys():
+    for twice in placed.keys() & by_name.keys():
         raise UseError(f"parameter {twice} is given twice")
-    return placed | dict(named)
+    return placed | dict(by_name)
 
 
 def _answer_own(
@@ -204,15 +204,18 @@ def _answer_own(
 
 def _list_queries() -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
-    from vizpub.graphstore.ask.queries import query_names
-    from vizpub.graphstore.ask.queries import shipped_query as found
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
 
-    def usage(name: str) -> str:
-        parameters = user_parameters(found(name))
-        return " ".join(f"[{p.name}]" if p.optional else p.name for p in parameters)
+    queries = map(shipped_query, query_names())
+    rows = [
+        (query.name, " ".join(map(_usage, user_parameters(query))), query.purpose)
+        for query in queries
+    ]
+    return OutputRows(("query", "parameters", "answers"), rows)
 
-    columns = ("query", "parameters", "answers")
-    return OutputRows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
+
+def _usage(parameter: Parameter) -> str:
+    return f"[{parameter.name}]" if parameter.optional else parameter.name
 
 
 def _explain_query(query: Statement) -> OutputRows:
@@ -220,7 +223,7 @@ def _explain_query(query: Statement) -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
 
     takes = [
-        (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
+        (_usage(p), "time" if p.type == "tick" else p.type, p.meaning)
         for p in user_parameters(query)
     ]
     gives = [(column.name, "answer", column.meaning) for column in query.columns]
@@ -250,9 +253,10 @@ def ask_query(
     """The answer of a shipped query; parameters that are null are left out."""
     from vizpub.graphstore.ask.queries import Limits, ask
 
-    given = {key: value for key, value in values.items() if value is not None}
+    parameters = {key: value for key, value in values.items() if value is not None}
+    limits = limits or Limits()
     with querying(settings, run) as neo4j, bounded_memory(_MEMORY):
-        return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
+        return ask(neo4j.driver, neo4j.database, name, parameters, run=run, limits=limits)
 
 
 def show_answer(
@@ -293,7 +297,10 @@ def cypher(
     """
     from vizpub.graphstore.ask.free_text import open_stream
 
-    statement = _standard_input() if text == "-" else text
+    try:
+        statement = sys.stdin.read().removeprefix(MARK) if text == "-" else text
+    except UnicodeDecodeError as error:
+        raise UseError("standard input is not UTF-8 text") from error
     values: dict[str, Any] = dict(question.values)
     with (
         querying(settings) as neo4j,
@@ -303,10 +310,3 @@ def cypher(
         for warning in stream.warnings:
             settings.say(f"Neo4j: {warning}", "warning")
         show_answer(stream, output, settings)
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read().removeprefix(MARK)
-    except UnicodeDecodeError as error:
-        raise UseError("standard input is not UTF-8 text") from error

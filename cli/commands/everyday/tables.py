@@ -115,16 +115,12 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "type": column.type + (" or null" if column.nullable else ""),
             "unit": column.unit,
             "meaning": column.meaning,
-            **_graph_notes(column.graph, column.degenerate, table),
+            # Tables without metrics of a graph have no use for these two columns.
+            **(
+                dict(zip(_OF_GRAPH, (column.graph, column.degenerate), strict=True))
+                if table.name.startswith("metrics/")
+                else {}
+            ),
         }
         for column in table
     ]
-
-
-def _graph_notes(graph: str, degenerate: str, table: Table) -> dict[str, str]:
-    # Tables without metrics of a graph have no use for these two columns.
-    return (
-        dict(zip(_OF_GRAPH, (graph, degenerate), strict=True))
-        if table.name.startswith("metrics/")
-        else {}
-    )

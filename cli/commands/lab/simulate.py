@@ -20,7 +20,6 @@ from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from vizpub.simulators.engine.folder import Folder, Result
-    from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.plan import Plan
 
 
@@ -274,22 +273,18 @@ def _folder(settings: Settings, running: SimulationOptions, plan: Plan) -> Folde
 def _simulate_one(
     settings: Settings, plan: Plan, folder: Folder, running: SimulationOptions
 ) -> Result:
+    from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.simulation import simulate
 
+    live = None
+    if running.live is not None:
+        live = Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
     try:
         with settings.progress() as progress:
-            return simulate(plan, folder, progress, replace=running.replace, live=_live(running))
+            return simulate(plan, folder, progress, replace=running.replace, live=live)
     except KeyboardInterrupt:
         settings.say(f"the finished intervals are in {folder.reports}")
         raise
-
-
-def _live(running: SimulationOptions) -> Live | None:
-    from vizpub.simulators.engine.live import Live
-
-    if running.live is None:
-        return None
-    return Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
 
 
 def _simulate_many(

@@ -222,8 +222,11 @@ def _collect_request(
 ) -> CollectRequest:
     from vizpub.collector.closing import ClosingRules
     from vizpub.collector.collect import CollectRequest
+    from vizpub.collector.inputs.pull import TargetList
     from vizpub.collector.intake import IntakeLimits
 
+    targets = tuple(taking.pull or ())
+    TargetList(targets).targets()  # a wrong one is an error now
     options = replace(settings, quiet=False, json_log=True).as_arguments()
     load = [sys.executable, "-m", "vizpub.cli", *options, "load", place.run, "--follow"]
     return CollectRequest(
@@ -248,22 +251,13 @@ def _collect_request(
         _report_fields(waiting.fields),
         taking.allow_commands,
         taking.watch,
-        _pull_targets(taking),
+        targets,
         _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
         taking.revive,
         taking.past_damage,
     )
-
-
-def _pull_targets(taking: InputOptions) -> tuple[str, ...]:
-    """The reporters to ask. Raises: UseError for a wrong target or a file that cannot be read."""
-    from vizpub.collector.inputs.pull import TargetList
-
-    targets = tuple(taking.pull or ())
-    TargetList(targets).targets()
-    return targets
 
 
 def _topic(taking: InputOptions, run: str) -> Topic | None:

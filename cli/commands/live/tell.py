@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -63,8 +63,10 @@ def tell(
     collector = collector_of(CollectionPlace(settings.workspace, run), waiting.url)
     peer_command = collector.tell(peer, action, seconds)
     settings.say(f"command {peer_command['id']} is queued: peer '{peer}' is to {action}")
+    if waiting.no_wait:
+        return
     end = time.monotonic() + seconds + _EXPIRED_S
-    while peer_command["state"] == "queued" and not waiting.no_wait:
+    while peer_command["state"] == "queued":
         if time.monotonic() > end:
             raise ServiceError(
                 f"the collector at {collector.url} does not say what became of command "
@@ -72,17 +74,9 @@ def tell(
             )
         time.sleep(_POLL_S)
         peer_command = collector.find_command(peer_command["id"])
-    if not waiting.no_wait:
-        _print_answer(settings, peer_command)
-
-
-def _print_answer(settings: Settings, peer_command: dict[str, Any]) -> None:
-    """Print the peer's answer. Raises: CheckFailed if the peer did not obey."""
-    peer, why = peer_command["peer"], peer_command["reason"]
     if peer_command["state"] == "expired":
         raise CheckFailed(f"command {peer_command['id']} {EXPIRED}: peer '{peer}' did not answer")
     if peer_command["state"] == "refused":
-        raise CheckFailed(
-            f"peer '{peer}' does not {peer_command['action']}: {why or 'no reason given'}"
-        )
-    settings.say(f"peer '{peer}' has obeyed: {peer_command['action']}")
+        reason = peer_command["reason"] or "no reason given"
+        raise CheckFailed(f"peer '{peer}' does not {action}: {reason}")
+    settings.say(f"peer '{peer}' has obeyed: {action}")
