@@ -103,10 +103,8 @@ def configure(ctx: typer.Context) -> None:
     current = Configuration(path if file or path.exists() else None)
     words = [*ctx._protected_args, *ctx.args]
     if current.file:
-        if not file:
-            _check_trusted(path)
         reader = _FileReader(current, path, words, implicit=not file)
-        reader.read_table(ctx.command, _read_toml(path), ())
+        reader.read_table(ctx.command, _read_file(path, implicit=not file), ())
     for names, command in _called_commands(ctx, words):
         _read_environment(current, names, command)
     ctx.default_map = current.options
@@ -198,21 +196,20 @@ def _coerced_value(parameter: Any, value: Any, place: str) -> Any:
         raise InputError(f"{place}: {problem}") from None
 
 
-def _check_trusted(path: Path) -> None:
-    """Refuse files of other users: they could send a password elsewhere. Raises: UseError."""
+def _read_file(path: Path, *, implicit: bool) -> dict[str, Any]:
+    """The content of the file. Raises: InputError.
+
+    If the user did not name it, a file of another user is a UseError: it could send a password
+    elsewhere.
+    """
     from vizpub.machine.private import check_trusted
 
     try:
-        check_trusted(path)
+        if implicit:
+            check_trusted(path)
+        return toml_of(path)
     except UseError as error:
         raise UseError(f"{error}; if you trust it, name it: vizpub --config {path} …") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return toml_of(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -98,14 +98,6 @@ class _MessageHandler(logging.Handler):
         self._settings.say(record.getMessage(), level, logger=record.name)
 
 
-def _show_log(settings: Settings) -> None:
-    """Print log records of the ingest on stderr: warnings, with --verbose also information."""
-    logger = logging.getLogger("vizpub.ingest")
-    logger.handlers = [_MessageHandler(settings)]
-    logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
-    logger.propagate = False
-
-
 @dataclass(frozen=True)
 class _MessageOptions:
     """Selection and form of the messages that are shown."""
@@ -182,7 +174,10 @@ def vizpub(
         config=config,
     )
     check_workspace(workspace)
-    _show_log(ctx.obj)
+    log = logging.getLogger("vizpub.ingest")  # its warnings, with --verbose also information
+    log.handlers = [_MessageHandler(ctx.obj)]
+    log.setLevel(logging.INFO if messages.debug or messages.verbose else logging.WARNING)
+    log.propagate = False
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")
     sweep(workspace)

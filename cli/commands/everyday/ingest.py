@@ -193,6 +193,7 @@ def ingest(
     """
     from vizpub.ingest.inputs.standard_input import stdin_as_file
     from vizpub.ingest.pipeline import ingest as run_ingest
+    from vizpub.questions.summary import damaged_inputs
 
     with (
         stdin_as_file(paths, sys.stdin, settings.scratch) as files,
@@ -212,8 +213,10 @@ def ingest(
         load_stored(settings, outcome.run, handling)
     elif handling.replace or handling.append:
         remove_stale(settings, outcome.run)
-    if handling.strict:
-        _check_all_accepted(outcome.run)
+    if not handling.strict:
+        return
+    if details := [*filter(None, [refusals]), *damaged_inputs(outcome.run)]:
+        raise CheckFailed("some input was refused or damaged (--strict)", details)
 
 
 def settle(
@@ -333,14 +336,3 @@ def _refusal_note(run: StoredRun) -> str:
     count = run.rows("quarantine")
     see = f"vizpub runs show {run.name} quarantine"
     return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""
-
-
-def _check_all_accepted(run: StoredRun) -> None:
-    """Check that all input was ingested.
-
-    Raises: CheckFailed if records were refused or files are damaged.
-    """
-    from vizpub.questions.summary import damaged_inputs
-
-    if details := [*filter(None, [_refusal_note(run)]), *damaged_inputs(run)]:
-        raise CheckFailed("some input was refused or damaged (--strict)", details)

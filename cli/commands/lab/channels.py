@@ -83,7 +83,7 @@ def _say_readings(settings: Settings, chosen: list[ChannelParameters]) -> None:
         settings.say(f"our reading of the paper, which lacks pages: {text}")
 
 
-def _mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Output) -> None:
+def mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Output) -> None:
     """Show what a static mapping puts on each channel, and where that breaks (AnalyzeMapping).
 
     total_p is the summed probability of the channel's pages; breaking_gap_ms the mean gap between
@@ -122,7 +122,7 @@ class _RowOptions:
     ] = _RowKind.run
 
 
-def _measure(
+def measure(
     settings: Settings,
     parameters: Any,
     who: _DrawOptions,
@@ -208,7 +208,7 @@ class _SearchOptions:
     ] = 0.005
 
 
-def _utal(
+def utal(
     settings: Settings,
     parameters: Any,
     who: _DrawOptions,
@@ -271,7 +271,7 @@ class _RateOptions:
     ] = None
 
 
-def _gdfr(
+def gdfr(
     settings: Settings,
     parameters: Any,
     who: _DrawOptions,
@@ -339,10 +339,10 @@ _ROWS: dict[
     _RowKind.client: (("client", "heard", *_MEASURES[:3]), _client_rows),
 }
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "gdfr": _gdfr,
-    "mapping": _mapping,
-    "measure": _measure,
-    "utal": _utal,
+    "gdfr": gdfr,
+    "mapping": mapping,
+    "measure": measure,
+    "utal": utal,
 }
 
 

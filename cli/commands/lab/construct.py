@@ -57,41 +57,6 @@ class _InputOptions:
     ] = False
 
 
-def _construct_command(name: str) -> Callable[..., None]:
-    from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
-
-    def construct(
-        settings: Settings,
-        parameters: Any,
-        world: Any,
-        source: _InputOptions,
-        running: SimulationOptions,
-    ) -> None:
-        chosen = {**asdict(parameters), **asdict(world)}
-        if source.run is not None:
-            chosen |= subscriptions_of(settings, source.run, source.at)
-        elif source.at != "last":
-            raise UseError("--at needs --run RUN")
-        if source.parquet:
-            _construct_parquet(settings, name, chosen, running)
-        else:
-            simulate_all(settings, system_of(name), chosen, running)
-
-    construct.__doc__ = f"""{CLASSES[name].__doc__}
-
-Options can also be set in a TOML file (--config); the command line takes precedence.
-
-Examples:
-
-```
-vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
-vizpub construct {name} --run monday --at 12 --ingest designed --no-load
-```
-"""
-    construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
-    return construct
-
-
 def _construct_parquet(
     settings: Settings, name: str, chosen: dict[str, Any], running: SimulationOptions
 ) -> None:
@@ -130,6 +95,18 @@ def _construct_parquet(
         ingest_reports(settings, running.ingest, out, running, no_betweenness=True)
 
 
+_EXAMPLES = """
+Options can also be set in a TOML file (--config); the command line takes precedence.
+
+Examples:
+
+```
+vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
+vizpub construct {name} --run monday --at 12 --ingest designed --no-load
+```
+"""
+
+
 class _AlgorithmsGroup(LazyGroup):
     kind = "algorithm"
 
@@ -139,7 +116,33 @@ class _AlgorithmsGroup(LazyGroup):
         return list(ALGORITHMS)
 
     def create(self, name: str) -> Callable[..., None]:
-        return _construct_command(name)
+        from vizpub.simulators.designs.system import (
+            CLASSES,
+            DesignParameters,
+            OneInterval,
+            system_of,
+        )
+
+        def construct(
+            settings: Settings,
+            parameters: Any,
+            world: Any,
+            source: _InputOptions,
+            running: SimulationOptions,
+        ) -> None:
+            chosen = {**asdict(parameters), **asdict(world)}
+            if source.run is not None:
+                chosen |= subscriptions_of(settings, source.run, source.at)
+            elif source.at != "last":
+                raise UseError("--at needs --run RUN")
+            if source.parquet:
+                _construct_parquet(settings, name, chosen, running)
+            else:
+                simulate_all(settings, system_of(name), chosen, running)
+
+        construct.__doc__ = f"{CLASSES[name].__doc__}\n{_EXAMPLES.format(name=name)}"
+        construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
+        return construct
 
 
 GROUP = command_group("construct", _HELP, cls=_AlgorithmsGroup)

@@ -146,27 +146,6 @@ class SimulationOptions:
     ] = None
 
 
-def _simulate_command(name: str) -> Callable[..., None]:
-    """The command that simulates a system."""
-    from vizpub.simulators.engine.plan import world_of
-    from vizpub.simulators.engine.systems import system_named
-
-    entry = system_named(name)
-    parameters_type = entry.parameters_type
-    help_text = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
-
-    def simulate(
-        settings: Settings, parameters: Any, world: Any, running: SimulationOptions
-    ) -> None:
-        chosen = {**asdict(parameters), **asdict(world)}
-        chosen |= _run_topology(settings, chosen.get("topology"))
-        simulate_all(settings, name, chosen, running)
-
-    simulate.__doc__ = help_text
-    simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
-    return simulate
-
-
 def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
     """Peers and topology, if it is the overlay of a stored run."""
     from vizpub.simulators.engine.specs import parse
@@ -376,7 +355,20 @@ class _SystemsGroup(LazyGroup):
         return ":" in name or super().creates(name)
 
     def create(self, name: str) -> Callable[..., None]:
-        return _simulate_command(name)
+        from vizpub.simulators.engine.plan import world_of
+        from vizpub.simulators.engine.systems import system_named
+
+        def simulate(
+            settings: Settings, parameters: Any, world: Any, running: SimulationOptions
+        ) -> None:
+            chosen = {**asdict(parameters), **asdict(world)}
+            chosen |= _run_topology(settings, chosen.get("topology"))
+            simulate_all(settings, name, chosen, running)
+
+        entry = system_named(name)
+        simulate.__doc__ = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
+        simulate.__annotations__ |= {"parameters": entry.parameters_type, "world": world_of(name)}
+        return simulate
 
 
 GROUP = command_group("simulate", _HELP, cls=_SystemsGroup, models=models)
