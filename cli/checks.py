@@ -1,4 +1,4 @@
-"""What vizpub needs on a machine, and whether it is installed. Starts neither Spark nor Neo4j."""
+"""Checks whether a machine has all that vizpub needs. Starts neither Spark nor Neo4j."""
 
 from __future__ import annotations
 

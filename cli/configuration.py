@@ -1,9 +1,9 @@
 """The configuration file: defaults of options and services, and where each value comes from.
 
-A flag comes first, then the environment, then the file, then the built-in default. The tables of
-the file are named as the commands and its keys as their options, so that every option can stand
-there; the commands themselves say which there are and which values they take. `[neo4j]`, `[spark]`
-and `cache` stand for the environment variables of `SERVICES`.
+A flag comes first, then the environment, then the file, then the built-in default. Tables of the
+file have the names of commands, and keys those of their options: the file can set every option, and
+the commands themselves define which there are and which values they take. `[neo4j]`, `[spark]` and
+`cache` stand for the environment variables of `SERVICES`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def configure(ctx: typer.Context) -> None:
 
 
 def settable(command: Any) -> list[Any]:
-    """Options that can stand in the file: all but those that act themselves, such as --help."""
+    """Options that can be set in the file: all but those that act themselves, such as --help."""
     return [
         p
         for p in command.params
@@ -274,7 +274,7 @@ class _FileReader:
         full, table = ".".join(path), ".".join(path[:-1])
         if full == "neo4j.password":
             return UseError(
-                f"{self.file}: a password does not stand in this file; write it to a file of mode "
+                f"{self.file}: a password cannot be in this file; write it to a file of mode "
                 "0600 and name that file: neo4j.password-file, or set NEO4J_PASSWORD"
             )
         names = [*options, *(command.commands if isinstance(command, TyperGroup) else ())]
@@ -287,8 +287,8 @@ class _FileReader:
         full = full_name(path, parameter)
         if full == "workspace" and self.implicit:
             raise UseError(
-                f"{self.file}: the workspace is where this file was found; it can be set in a file "
-                "that --config names"
+                f"{self.file}: this file was found in the workspace, and cannot set it; "
+                "a file that --config names can"
             )
         self._check_type(full, parameter, value)
         if parameter.type_descriptor.is_path:
@@ -312,11 +312,11 @@ class _FileReader:
             types, words = _NUMBERS.get(parameter.type_descriptor.annotation, ((str,), _TEXT))
             fits = isinstance(value, types) and not isinstance(value, bool)
         if not fits:
-            raise InputError(f"{self.file}: {full} is {words}, not {_toml_text(value)}")
+            raise InputError(f"{self.file}: {full} must be {words}, not {_toml_text(value)}")
 
     def _read_service(self, full: str, value: Any) -> None:
         if not isinstance(value, str):
-            raise InputError(f"{self.file}: {full} is {_TEXT}, not {_toml_text(value)}")
+            raise InputError(f"{self.file}: {full} must be {_TEXT}, not {_toml_text(value)}")
         if full in _PATHS:
             value = self._path(value)
         names = SERVICES[full]

@@ -98,23 +98,33 @@ class _MessageHandler(logging.Handler):
         self._settings.say(record.getMessage(), level, logger=record.name)
 
 
+def _show_log(settings: Settings) -> None:
+    """Print log records of the ingest on stderr: warnings, with --verbose also information."""
+    logger = logging.getLogger("vizpub.ingest")
+    logger.handlers = [_MessageHandler(settings)]
+    logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
+    logger.propagate = False
+
+
 @dataclass(frozen=True)
 class _MessageOptions:
     """Selection and form of the messages that are shown."""
 
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also show what an ingest does, and why.")
+        bool, typer.Option("--verbose", "-v", help="Also show what an ingest does and why.")
     ] = False
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show errors only, no messages or progress.")
+        bool, typer.Option("--quiet", "-q", help="Show only errors, no messages or progress.")
     ] = False
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")] = (
-        False
-    )
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Turn off colours (or set NO_COLOR=1).")
+    ] = False
     log_format: Annotated[
         Literal["text", "json"],
-        typer.Option(metavar="text|json", help="Messages as text, or as a JSON object per line."),
+        typer.Option(
+            metavar="text|json", help="Show messages as text, or as one JSON object per line."
+        ),
     ] = "text"
 
 
@@ -129,7 +139,7 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="The workspace: directory of the runs and the local Neo4j.",
+            help="Workspace: the directory of the runs and the local Neo4j.",
         ),
     ] = Path("vizpub-data"),
     config: Annotated[
@@ -138,7 +148,7 @@ def vizpub(
             envvar="VIZPUB_CONFIG",
             metavar="FILE",
             is_eager=True,
-            help="Defaults of options (default: vizpub.toml in the workspace, if it is there).",
+            help="File with defaults of options (default: vizpub.toml in the workspace).",
         ),
     ] = None,
     _version: Annotated[
@@ -174,10 +184,7 @@ def vizpub(
         config=config,
     )
     check_workspace(workspace)
-    log = logging.getLogger("vizpub.ingest")  # its warnings, with --verbose also information
-    log.handlers = [_MessageHandler(ctx.obj)]
-    log.setLevel(logging.INFO if messages.debug or messages.verbose else logging.WARNING)
-    log.propagate = False
+    _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")
     sweep(workspace)

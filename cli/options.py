@@ -29,7 +29,7 @@ MessageName = Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=co
 Layers = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B,…", help="Only links of these layers.", autocompletion=complete_layers
+        metavar="A,B,…", help="Include only links of these layers.", autocompletion=complete_layers
     ),
 ]
 Master = Annotated[
@@ -60,13 +60,14 @@ GapTolerance = Annotated[
     ),
 ]
 CollectorUrl = Annotated[
-    str | None, typer.Option("--url", metavar="URL", help="Of a collector elsewhere.")
+    str | None,
+    typer.Option("--url", metavar="URL", help="URL of the run at a collector elsewhere."),
 ]
 OpenBrowser = Annotated[
     bool | None,
-    typer.Option("--open/--no-open", help="Open a web browser (default: if this is a terminal)."),
+    typer.Option("--open/--no-open", help="Open a web browser (default: only in a terminal)."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Output:
             "--format",
             "-f",
             metavar="|".join(FORMATS),
-            help="Output format (default: by the suffix of -o, otherwise a table).",
+            help="Output format (default: from the suffix of -o, otherwise table).",
             autocompletion=complete_formats,
         ),
     ] = None
@@ -94,7 +95,7 @@ class Moment:
         str,
         typer.Option(
             metavar="TIME",
-            help="Interval number, 'first', 'last', a time such as 12.5s, or of the wall clock.",
+            help="Interval number, 'first', 'last', a time such as 12.5s, or a wall-clock time.",
         ),
     ] = "last"
     layers: Layers = None
@@ -143,7 +144,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run_command(ctx: typer.Context, **values: Any) -> None:
         for name, value in values.items():
             if isinstance(value, int) and abs(value) > MOST:
-                raise UseError(f"--{name.replace('_', '-')} {value}: {MOST} is the most")
+                raise UseError(f"--{name.replace('_', '-')} {value}: the maximum is {MOST}")
         built = {
             name: group(**{f.name: values.pop(f.name) for f in fields(group)})
             for name, group in groups.items()

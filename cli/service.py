@@ -255,7 +255,7 @@ Container = Annotated[
         "--container",
         metavar="NAME",
         envvar=_VARIABLE,
-        help="The container that runs the Neo4j of NEO4J_URI.",
+        help="Container that runs the Neo4j at NEO4J_URI.",
     ),
 ]
 

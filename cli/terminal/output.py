@@ -62,9 +62,14 @@ class OutputRows:
         )
         return OutputRows(tuple(columns), rows)
 
+    @staticmethod
+    def of_table(table: pa.Table) -> OutputRows:
+        """Rows from an Arrow table."""
+        return OutputRows.of_arrow(table.column_names, table.to_batches(10_000))
+
     def first(self, count: int) -> OutputRows:
-        """The first `count` rows."""
-        return replace(self, values=islice(self.values, count))
+        """The first `count` rows; 0 = all."""
+        return replace(self, values=islice(self.values, count or None))
 
     def with_provisional(self) -> OutputRows:
         """Add the column `provisional` if appends may still change the rows."""

@@ -40,7 +40,7 @@ class _CompareOptions:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of the metrics, or measures of whole runs (default: the usual ones).",
+            help="Columns of metrics, or measures of whole runs (default: the usual ones).",
             autocompletion=complete_plotted,
         ),
     ] = None
@@ -82,7 +82,7 @@ def compare(
 
     Runs that differ only in the seed are replicates of one group. Two groups are also
     compared with each other, in pairs of runs if both have the same seeds. docs/compare.md explains
-    how each number is computed.
+    each number.
 
     Examples:
 
@@ -163,7 +163,7 @@ def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Out
 
     form = output_format(output)
     if over == "intervals" or form not in ("table", "md"):
-        return OutputRows.of_arrow(table.column_names, table.to_batches())
+        return OutputRows.of_table(table)
     width = terminal_width(sys.stdout) if form == "table" and to_stdout(output.file) else None
     rows, hidden = for_people(table.to_pylist(), () if over == "runs" else (over,), width)
     if hidden:

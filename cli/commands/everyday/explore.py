@@ -20,13 +20,11 @@ class _Serving:
 
     port: Annotated[
         int,
-        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at (0: any)."),
+        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on (0: any free one)."),
     ] = 0
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS", help="Address to listen at; others than this machine need a token."
-        ),
+        typer.Option(metavar="ADDRESS", help="Address to listen on; other machines need a token."),
     ] = "127.0.0.1"
     launch: OpenBrowser = None
     allow_commands: Annotated[
@@ -43,12 +41,12 @@ def explore(
     serving: _Serving,
     run: OptionalRun = None,
 ) -> None:
-    """Look at a run in a web browser: its overlay plays with its metrics, and its messages spread.
+    """Watch a run in a web browser: its overlay over time, its metrics, and how messages spread.
 
-    Without RUN, the page lists the runs. It needs neither Neo4j nor Spark, and reads the run's
-    files while it is open: Ctrl-C ends it. Nothing is written but layouts, in the user's cache. The
-    page follows a run that is collected. At another address than this machine's, and with
-    --allow-commands, the printed address has a token; what is sent can be read on the way.
+    Without RUN, the page lists the runs. It needs neither Neo4j nor Spark: it reads the run's
+    files until you press Ctrl-C, and follows a run that is collected. It writes only layouts, to
+    the user's cache. With --allow-commands, or a --host that other machines can reach, the printed
+    address contains a token; the traffic is not encrypted.
 
     Examples:
 
@@ -71,7 +69,7 @@ def explore(
 
     def ready(address: str) -> None:
         print(address, flush=True)
-        settings.say("the page is served until Ctrl-C")
+        settings.say("serving the page; press Ctrl-C to stop")
         launch_pages([address], serving.launch)
 
     listening = Listening(serving.host, serving.port, serving.allow_commands)

@@ -44,7 +44,8 @@ class _Part:
     topic: Annotated[
         str | None,
         typer.Option(
-            help="Only this topic's subscribers and their links.", autocompletion=complete_topics
+            help="Export only this topic's subscribers and their links.",
+            autocompletion=complete_topics,
         ),
     ] = None
     message: Annotated[
@@ -56,7 +57,9 @@ class _Part:
     layers: Layers = None
     parallel: Annotated[
         bool,
-        typer.Option("--parallel", help="One edge per layer and topic, not one per pair of peers."),
+        typer.Option(
+            "--parallel", help="Write one edge per layer and topic, not per pair of peers."
+        ),
     ] = False
     attributes: Annotated[
         str | None,
@@ -274,7 +277,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if there is any.
+    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if anything.
 
     Examples:
 
@@ -286,7 +289,7 @@ def check(
 
     problems = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not problems:
-        settings.say(f"{amount(len(files), 'file')} that Gephi reads without a complaint")
+        settings.say(f"{amount(len(files), 'file')} without problems for Gephi")
         return
     show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
     raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")

@@ -43,7 +43,9 @@ ALREADY = "is already complete"
 
 OwnMetrics: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."),
+    typer.Option(
+        metavar="FILE.py:NAME", help="Also measure a metric of your own (docs/metrics.md)."
+    ),
 ]
 
 
@@ -61,7 +63,7 @@ class ReadingOptions:
     ] = "auto"
     interval: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Length of an interval (traces: 1s by default)."),
+        typer.Option(metavar="DURATION", help="Length of an interval (default for traces: 1s)."),
     ] = None
     gap_tolerance: GapTolerance = 0
     input_run: Annotated[
@@ -86,13 +88,15 @@ class ReadingOptions:
     ] = None
     undirected: Annotated[
         bool,
-        typer.Option("--undirected", help="Each row of an edge list is a link either way."),
+        typer.Option(
+            "--undirected", help="Read each row of an edge list as a link in both directions."
+        ),
     ] = False
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of delimited text, such as src,dst,-,interval (-: left out).",
+            help="Columns of delimited text, such as src,dst,-,interval (- skips one).",
         ),
     ] = None
     time_unit: Annotated[
@@ -137,12 +141,10 @@ class IngestOptions(LoadOptions):
     ] = False
     no_settle: Annotated[
         bool,
-        typer.Option(
-            "--no-settle", help="With --append: end with an error if the run must be rebuilt."
-        ),
+        typer.Option("--no-settle", help="With --append: fail if the run must be rebuilt."),
     ] = False
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")
+        bool, typer.Option("--strict", help="Exit with code 1 if any input was refused or damaged.")
     ] = False
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
@@ -167,7 +169,7 @@ class SettleOptions(LoadOptions):
 def ingest(
     settings: Settings,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or -.")
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or - for stdin.")
     ],
     run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
     reading: ReadingOptions,
@@ -178,7 +180,7 @@ def ingest(
 
     Records that cannot be read go to the table `quarantine` and are counted. The rest is
     ingested, unless most records were refused. The same command resumes an ingest that was
-    interrupted. With --append, files that the run does not have yet are added to it.
+    interrupted. With --append, it adds files that the run does not have yet.
 
     Examples:
 

@@ -35,7 +35,7 @@ def path(
     ends: _Ends,
     moment: Moment,
     output: Output,
-    every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print all shortest paths.")] = False,
 ) -> None:
     """Find a shortest path between two peers along the overlay's links at a given time.
 
@@ -139,7 +139,7 @@ def dissemination(
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
 
-    A delay is counted from the publication; other formats have the times of the run.
+    The tree has delays since the publication, the other formats the times of the run.
 
     Examples:
 
@@ -182,7 +182,7 @@ def missed(
     output: Output,
     layers: Layers = None,
 ) -> None:
-    """Print the eligible peers that never received a message, and why as far as it is known.
+    """Print the eligible peers that never received a message, and why, if that is known.
 
     A peer refused it, left while it spread, had no neighbours, or none of its neighbours had it.
     Neighbours are those at the publication, over links in either direction.
@@ -214,8 +214,8 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _show(table: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
-    rows = OutputRows.of_arrow(table.column_names, table.to_batches())
-    show_rows(replace(rows, provisional=provisional), output, settings)
+    rows = replace(OutputRows.of_table(table), provisional=provisional)
+    show_rows(rows, output, settings)
 
 
 class Reception(NamedTuple):

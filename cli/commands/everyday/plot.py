@@ -44,7 +44,7 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="METRIC...",
-            help="Columns of the metrics; messages, for coverage and tree.",
+            help="Columns of metrics; for coverage and tree, messages.",
             autocompletion=complete_plotted,
         ),
     ] = None,
@@ -54,7 +54,7 @@ def plot(
     `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
     (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column.
-    `gauges/lookups` is a number that peers report of their own.
+    `gauges/lookups` is a number of the system's own.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
@@ -100,9 +100,8 @@ def plot(
     write_figure(figure, file, settings)
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
-            settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")
-    rows = OutputRows.of_arrow(data.column_names, data.to_batches())
-    show_rows(rows, Output("csv", file.with_suffix(".csv")), settings)
+            settings.say(f"{name} is unknown everywhere in the figure; see: vizpub runs show {run}")
+    show_rows(OutputRows.of_table(data), Output("csv", file.with_suffix(".csv")), settings)
 
 
 def _draw_figure(

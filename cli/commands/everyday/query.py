@@ -107,13 +107,13 @@ def query(
         list[str] | None, typer.Argument(metavar="VALUE", autocompletion=complete_values)
     ] = None,
 ) -> None:
-    """Run a shipped query, or one of your own in a file, on a run; alone it lists the queries.
+    """Run a shipped query, or your own from a file, on a run; alone, list the queries.
 
-    Values are given in the order of the list, or by name with -p. Peers, topics and messages
+    Give values in the order of the list, or by name with -p. Peers, topics and messages
     have their names in the source. A time is an interval number, `first`, `last`, or a time
     since the run's start such as 12.5s. `vizpub query NAME` explains one query.
 
-    A file begins with a header like those in cypher/queries/, and can only read.
+    Your file begins with a header like those in cypher/queries/. Queries can only read.
 
     Examples:
 
@@ -283,10 +283,10 @@ def cypher(
     question: CypherOptions,
     output: Output,
 ) -> None:
-    """Run a Cypher query of your own. It can only read.
+    """Run your own Cypher query, which can only read.
 
     All runs share one database: filter by `run`, as the examples do. A parameter that
-    is valid JSON is read as JSON, any other as text.
+    is valid JSON is read as JSON, any other one as text.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`vizpub summary`: what a run counts, by the definitions of tracestat."""
+"""`vizpub summary`: counts of a run, by the definitions of tracestat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def summary(
     run: RunName,
     output: Output,
     topic: Annotated[
-        str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+        str | None, typer.Option(help="Include only this topic.", autocompletion=complete_topics)
     ] = None,
 ) -> None:
     """Count what a run published, delivered, refused and sent, as libp2p's tracestat does.

@@ -1,4 +1,4 @@
-"""`vizpub tables`: what every table and column of a run means."""
+"""`vizpub tables`: explains every table and column of a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tables(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="The tables of this run, with its own metrics.",
+            help="Explain the tables of this run, with its own metrics.",
             autocompletion=complete_runs,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def tables(
 
     The list names the step of an ingest that makes each table: a text of SQL, or a module.
 
-    For a metric this includes how it reads the direction of links, and its value on
+    The definition of a metric says how it treats the direction of links, and which value it has on
     a graph that is empty or disconnected.
 
     Examples:

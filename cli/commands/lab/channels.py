@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vizpub.simulators.channels.parameters import ChannelParameters
     from vizpub.simulators.channels.running import ChannelMeasurement
 
-_HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
+_HELP = """Measure broadcast channels without reports: mappings, overload and staleness.
 
 The channels, clients and pages are those of `vizpub simulate channels` with the same options and
 seed. The paper lacks pages: a rule that is our reading of it is marked so.
@@ -118,7 +118,7 @@ class _RowOptions:
     """Subject of the rows."""
 
     of: Annotated[
-        _RowKind, typer.Option(metavar="run|channel|client", help="A row for each of these.")
+        _RowKind, typer.Option(metavar="run|channel|client", help="Print one row for each.")
     ] = _RowKind.run
 
 
@@ -218,9 +218,9 @@ def utal(
 ) -> None:
     """Find the update time at liftoff (UTAL): the mean gap at which channels begin to overload.
 
-    By bisection to 0.2 %, with the same updates ever closer. predicted_ms is what the mapping says,
-    where it is static. Staleness, fluff and the share of updates that all their clients heard are
-    those at the UTAL. An empty UTAL: the channels never overload.
+    Bisects to 0.2 %, with the same updates at shorter and shorter gaps. predicted_ms is the
+    prediction of a static mapping. Staleness, fluff and the share of updates that all their clients
+    heard are those at the UTAL. If the UTAL is empty, the channels never overload.
 
     Examples:
 
@@ -267,7 +267,9 @@ class _RateOptions:
     steps: Annotated[int, typer.Option(metavar="N", min=2, help="Number of update rates.")] = 25
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Draw it, as PNG, SVG or PDF."),
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Also draw a figure: a .png, .svg or .pdf file."
+        ),
     ] = None
 
 

@@ -40,7 +40,7 @@ class _InputOptions:
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Take peers and subscriptions from this run instead of --peers and --workload.",
+            help="Use peers and subscriptions of this run instead of --peers and --workload.",
             autocompletion=complete_runs,
         ),
     ] = None
@@ -51,7 +51,7 @@ class _InputOptions:
         bool,
         typer.Option(
             "--parquet",
-            help="Compiled, for up to millions of peers: one interval, as Parquet "
+            help="Use compiled code, for millions of peers: one interval, as Parquet "
             "(cd-oda-ii, cd-max, cd-max-ref).",
         ),
     ] = False

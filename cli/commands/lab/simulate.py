@@ -111,7 +111,8 @@ class SimulationOptions:
     ingest: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Also ingest, as a run of this name (several: NAME-SEED)."
+            metavar="NAME",
+            help="Also ingest the reports as a run of this name (several: NAME-SEED).",
         ),
     ] = None
     layers: Annotated[
@@ -125,7 +126,7 @@ class SimulationOptions:
     live: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Report to this collector, too, at the pace of the clock."
+            metavar="URL", help="Also report to this collector, at the pace of the clock."
         ),
     ] = None
     speed: Annotated[

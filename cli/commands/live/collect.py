@@ -1,4 +1,4 @@
-"""`vizpub collect`: reports of running peers become a run while they come."""
+"""`vizpub collect`: collects reports from running peers into a run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class ClosingOptions:
     ] = 16
     peers: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The names of all peers, one per line, if known."),
+        typer.Option(
+            metavar="FILE", help="File with the names of all peers, one per line, if known."
+        ),
     ] = None
     gap_tolerance: GapTolerance = 0
     message_window: Annotated[
@@ -80,7 +82,7 @@ class InputOptions:
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Also ask this reporter, or those of a file with a URL on each line (repeatable).",
+            help="Also ask this reporter, or those in a file with one URL per line; repeatable.",
         ),
     ] = None
     kafka: Annotated[
@@ -97,17 +99,20 @@ class InputOptions:
             metavar="FILE", help="Properties of Kafka's client, as kcat has them: NAME=VALUE."
         ),
     ] = None
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = (
         "127.0.0.1"
     )
     port: Annotated[
         int,
         typer.Option(
-            metavar="PORT", min=0, max=65535, help="Port to listen at (0: as before, or any)."
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port to listen on (0: the last one, or any free one).",
         ),
     ] = 0
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Ask for no token; only on this machine.")
+        bool, typer.Option("--no-token", help="Require no token; only on this machine.")
     ] = False
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")
@@ -121,29 +126,25 @@ class InputOptions:
     ] = "1kB"
     max_log: Annotated[
         str,
-        typer.Option(
-            metavar="SIZE", help="Ask reporters to wait while more than this is in the log."
-        ),
+        typer.Option(metavar="SIZE", help="Make reporters wait while the log is larger."),
     ] = "1GB"
     max_disk: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Take nothing while log and batches are larger (default: no limit).",
+            help="Accept nothing while log and batches are larger (default: no limit).",
         ),
     ] = None
     reserve: Annotated[
-        str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")
+        str, typer.Option(metavar="SIZE", help="Accept nothing while less is free on the disk.")
     ] = "256MB"
     allow_commands: Annotated[
         bool,
-        typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
+        typer.Option("--allow-commands", help="Let `vizpub tell` make peers leave and join."),
     ] = False
     past_damage: Annotated[
         bool,
-        typer.Option(
-            "--past-damage", help="Continue after damage of the log, without the damaged part."
-        ),
+        typer.Option("--past-damage", help="Continue without the damaged part of the log."),
     ] = False
     revive: Annotated[
         bool,
@@ -314,5 +315,5 @@ def peers_of(path: Path) -> frozenset[str]:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     peers = frozenset(name for name in names if name and not name.startswith("#"))
     if not peers:
-        raise UseError(f"{path} names no peer")
+        raise UseError(f"{path} has no names of peers")
     return peers

@@ -1,4 +1,4 @@
-"""`vizpub tell`: a peer of a run that is collected leaves, or joins again."""
+"""`vizpub tell`: makes a peer leave a collected run, or join it again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tell(
     run: RunName,
     peer: Annotated[str, typer.Argument(metavar="PEER", help="Name of the peer.")],
     action: Annotated[
-        Literal["leave", "join"], typer.Argument(metavar="leave|join", help="What it does.")
+        Literal["leave", "join"], typer.Argument(metavar="leave|join", help="Action of the peer.")
     ],
     waiting: TellOptions,
 ) -> None:
@@ -46,8 +46,8 @@ def tell(
 
     The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
     to the collector do. The collector must allow it: `vizpub collect RUN --allow-commands`.
-    For one elsewhere, give its --url, and the admin token in VIZPUB_TOKEN. Exit code 1: the peer
-    did not obey.
+    For a collector elsewhere, give --url, and the admin token in VIZPUB_TOKEN. Exit code 1 if the
+    peer did not obey.
 
     Examples:
 
@@ -69,7 +69,7 @@ def tell(
     while peer_command["state"] == "queued":
         if time.monotonic() > end:
             raise ServiceError(
-                f"the collector at {collector.url} does not say what became of command "
+                f"the collector at {collector.url} does not report the result of command "
                 f"{peer_command['id']}"
             )
         time.sleep(_POLL_S)

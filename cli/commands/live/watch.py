@@ -1,4 +1,4 @@
-"""`vizpub watch`: a collected run while it grows."""
+"""`vizpub watch`: shows a run while it is collected."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def watch(
 ) -> None:
     """Show a run while it is collected: the last intervals, its progress, refused reports.
 
-    A collector of this workspace needs no --url. One elsewhere does, with the token `read` in
-    VIZPUB_TOKEN. If the collector disappears, the command waits for it until Ctrl-C or the
-    end of the run; with --rows, that is an error (exit code 3).
+    For a collector elsewhere, give --url, and the token `read` in VIZPUB_TOKEN. If the collector
+    disappears, the command waits for it until Ctrl-C or the end of the run; with --rows, that is an
+    error (exit code 3).
 
     Examples:
 

@@ -29,10 +29,10 @@ def load(
     filling: LoadOptions,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Load once for every line of standard input, until its end."),
+        typer.Option("--follow", help="Load again for each line of standard input, until it ends."),
     ] = False,
 ) -> None:
-    """Load a run into Neo4j; `ingest` does it too.
+    """Load a run into Neo4j, as `ingest` does.
 
     An interrupted load resumes; nothing is loaded twice. The target is the Neo4j
     at NEO4J_URI, or the workspace's own, which is started. With --bulk, an empty Neo4j is
@@ -40,9 +40,9 @@ def load(
     With --partitioned, links and subscriptions are also stored by time partition, which keeps
     queries of a long history fast and nearly doubles the relationships.
 
-    The copy of a run that was appended to grows by the difference, and answers queries meanwhile.
-    With --follow, for programs, a load that fails does not end the command; the messages say
-    how each went (vizpub --log-format json).
+    After an append, a load adds only the difference to the copy, which answers queries meanwhile.
+    With --follow, for programs, the command goes on if a load fails; its messages tell
+    the result of each (vizpub --log-format json).
 
     Examples:
 
@@ -93,18 +93,16 @@ def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None 
 
 Full = Annotated[
     bool,
-    typer.Option(
-        "--full", help="Read the tables too, and compare every node property by property."
-    ),
+    typer.Option("--full", help="Compare with the tables, and every node property by property."),
 ]
 
 
 def verify(settings: Settings, run: RunName, output: Output, full: Full = False) -> None:
     """Compare a run's copy in Neo4j with its tables; exit code 1 if they differ.
 
-    The copy keeps checksums of the tables, of the generation that it holds, and is compared with
-    these. With --full, it is compared with the tables themselves, which also finds
-    other letters in a name of the right length.
+    The copy has checksums of the tables from which it was loaded, and is compared with them.
+    With --full, it is compared with the tables themselves, which also finds a name that has the
+    right length and wrong letters.
 
     Examples:
 

@@ -34,15 +34,15 @@ _FILES = ("table", "file", "rows", "bytes")
 def list_runs(settings: Settings, output: Output) -> None:
     """List the runs of the workspace and the state of their copies in Neo4j.
 
-    `state` is complete, ingesting (not finished: the same command resumes it), collecting (a
-    collection has the name, and no interval yet), retired (what was collected for a run that was
+    `state` is complete, ingesting (not finished: the same command resumes it), collecting (its
+    collection has no closed interval yet), retired (the collection of a run that was
     removed: its size and what to do follow the list), or broken (run.json cannot be read: the
-    reason and what to do follow the list). A change that goes on or was interrupted follows the
-    list, too: until it is done, the run is as it was.
+    reason and what to do follow the list). Changes that are in progress or were interrupted follow
+    the list, too: until a change is done, the run is as it was.
 
     `neo4j` is complete, loading, removing, behind (without the last appends; a load adds them),
     outdated (the copy of an earlier run of that name) or absent; a dash means that no Neo4j is
-    running (none is started).
+    running. The command starts none.
 
     Examples:
 
@@ -154,14 +154,14 @@ def show_run(
         return
     if table == LOG:
         rows = OutputRows(COLUMNS, _log_rows(stored, output))
-        show_rows(rows.first(limit) if limit else rows, output, settings)
+        show_rows(rows.first(limit), output, settings)
         return
     columns = stored.definition(table).names
     # Refused records are sorted by their key: file and line.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
     rows = OutputRows.of_arrow(columns, batches)
-    show_rows(rows.first(limit) if limit else rows, output, settings)
+    show_rows(rows.first(limit), output, settings)
 
 
 def _log_rows(run: StoredRun, output: Output) -> Iterator[list[Any]]:
@@ -181,14 +181,15 @@ def print_path(
     settings: Settings,
     run: RunName,
     table: Annotated[
-        str, typer.Argument(autocompletion=complete_tables, help="A table, as metrics/overlay.")
+        str,
+        typer.Argument(autocompletion=complete_tables, help="A table, such as metrics/overlay."),
     ],
 ) -> None:
-    """Print the folder that has the rows of a table now, for other programs.
+    """Print the folder of a table's current files, for other programs.
 
-    Its files are Parquet. The folder stays as it is, for ten minutes after the run was changed or
-    replaced. `runs/RUN/TABLE` in the workspace leads to the newest such folder, so who reads that
-    while the run changes may find no file.
+    The files are Parquet. The folder stays unchanged until ten minutes after the run was changed or
+    replaced. `runs/RUN/TABLE` in the workspace links to the newest such folder: a program that
+    reads through the link while the run changes may miss files.
 
     Examples:
 
@@ -209,12 +210,13 @@ def list_files(
     output: Output,
     table: Annotated[
         str | None,
-        typer.Argument(autocompletion=complete_tables, help="Only the files of this table."),
+        typer.Argument(autocompletion=complete_tables, help="List only the files of this table."),
     ] = None,
 ) -> None:
-    """List the Parquet files of a run, with their rows and bytes. All of their rows count.
+    """List the Parquet files of a run, with their numbers of rows and bytes.
 
-    They stay as they are, for ten minutes after the run was changed or replaced.
+    Every row in them belongs to the run. The files stay unchanged until ten minutes after the run
+    was changed or replaced.
 
     Examples:
 
@@ -250,7 +252,7 @@ def remove(
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
-    Before it asks, it says what exists. The collection of the run stays, unless you give
+    Shows what exists, and asks for confirmation. The collection of the run stays, unless you give
     --with-log: it may be the only copy of the measurements. Nothing is removed while a collector
     runs.
 

@@ -16,8 +16,8 @@ def doctor(settings: Settings, output: Output) -> None:
     """Check this machine: what is installed, what is missing, and how to get it.
 
     Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
-    developers need do not count, nor do parts that are fetched on first use. A file is written into
-    the workspace and the cache, and removed.
+    developers need do not count, nor do parts that are downloaded on first use. The command writes
+    a file into the workspace and the cache, and removes it.
 
     Examples:
 
