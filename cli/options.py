@@ -190,7 +190,7 @@ def _as_option(hint: Any) -> Any:
 def _without_none(kind: Any, notes: list[Any]) -> tuple[Any, list[Any], bool]:
     """A type without `| None` and metadata, all of its metadata, and whether it may be None."""
     optional = get_origin(kind) in (Union, UnionType)
-    members = [of for of in get_args(kind) if of is not NoneType] if optional else [kind]
+    members = [m for m in get_args(kind) if m is not NoneType] if optional else [kind]
     (inner,) = members
     if hasattr(inner, "__metadata__"):
         return get_args(inner)[0], [*notes, *inner.__metadata__], optional

@@ -319,7 +319,7 @@ def stoppable_server(
     return place, _start_target(settings, place)
 
 
-def target(settings: Settings, filling: LoadOptions) -> LoadTarget:
+def target(settings: Settings, loading: LoadOptions) -> LoadTarget:
     """The target of a load, started if possible.
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
@@ -327,9 +327,9 @@ def target(settings: Settings, filling: LoadOptions) -> LoadTarget:
     from vizpub.graphstore.load.bulk import LoadTarget
     from vizpub.graphstore.load.partitions import PARTITION_INTERVALS
 
-    place = _stoppable(settings, filling.container)
-    intervals = None if filling.partitioned is None else filling.partitioned * PARTITION_INTERVALS
-    return LoadTarget(_start_target(settings, place), place, filling.bulk, intervals)
+    place = _stoppable(settings, loading.container)
+    intervals = None if loading.partitioned is None else loading.partitioned * PARTITION_INTERVALS
+    return LoadTarget(_start_target(settings, place), place, loading.bulk, intervals)
 
 
 def _start_target(settings: Settings, place: StoppableServer | None) -> Connection:

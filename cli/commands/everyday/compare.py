@@ -74,7 +74,7 @@ def compare(
             autocompletion=complete_runs,
         ),
     ],
-    comparing: _CompareOptions,
+    options: _CompareOptions,
     window: Window,
     output: Output,
 ) -> None:
@@ -96,27 +96,27 @@ def compare(
     from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock, measure_runs
     from vizpub.questions.run import Run
 
-    if comparing.plot:
-        figure_format(comparing.plot)  # an error now, not after the work
+    if options.plot:
+        figure_format(options.plot)  # an error now, not after the work
     names = dict.fromkeys(name for pattern in runs for name in _match_runs(settings, pattern))
     opened = [Run.open(settings.workspace, name) for name in names]
     request = ComparisonRequest(
-        comma_list(comparing.metrics),
-        comma_list(comparing.by),
+        comma_list(options.metrics),
+        comma_list(options.by),
         window.intervals(common_clock(opened)),
-        comparing.over == "intervals",
-        None if comparing.over in ("runs", "intervals") else comparing.over,
+        options.over == "intervals",
+        None if options.over in ("runs", "intervals") else options.over,
     )
     with settings.progress() as progress:
         answer = measure_runs(opened, request, progress)
-    table = _table(answer, comparing.over)
-    if comparing.plot:
-        write_figure(_figure(answer, table, comparing.over), comparing.plot, settings)
-    show_rows(_rows(table, comparing.over, output, settings), output, settings)
+    table = _table(answer, options.over)
+    if options.plot:
+        write_figure(_figure(answer, table, options.over), options.plot, settings)
+    show_rows(_rows(table, options.over, output, settings), output, settings)
     settings.say(
         f"intervals {answer.first} to {answer.last}; means over runs, 95 % confidence intervals"
     )
-    if comparing.over == "runs" and comparing.metrics and output_format(output) == "table":
+    if options.over == "runs" and options.metrics and output_format(output) == "table":
         for sentence in sentences(table.to_pylist()):
             settings.say(sentence)
     for note in answer.notes:
@@ -193,7 +193,7 @@ def for_people(
     for record in records:
         runs[record["group"]] = max(runs[record["group"]], record["runs"])
     every = [{**record, "runs": runs[record["group"]]} for record in records]
-    groups = len({of["group"] for of in every if of["estimate"] == "mean"})
+    groups = len({record["group"] for record in every if record["estimate"] == "mean"})
     keys = ("metric", *over)
     rows = _columns_by_group(every, keys)
     needed = len(keys) + groups
@@ -242,9 +242,9 @@ def _difference_sentences(estimates: Sequence[_Record]) -> Iterator[str]:
 def _columns_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     heads = list(dict.fromkeys(map(_head, records)))
     cells: dict[tuple[str, ...], _Record] = {}
-    for of in records:
-        row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
-        row[_head(of)] = estimate_text(of)
+    for record in records:
+        row = cells.setdefault(_place(record), {"unit": record["unit"], "over": record["over"]})
+        row[_head(record)] = estimate_text(record)
     names = (*heads, "unit", "over")
     values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
     return OutputRows((*keys, *names), values)
@@ -253,8 +253,8 @@ def _columns_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> Outp
 def _rows_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     about = ("runs", "unit", "over")
     rows = [
-        (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
-        for of in records
+        (*_place(record), record["group"], estimate_text(record), *(record[name] for name in about))
+        for record in records
     ]
     return OutputRows((*keys, "group", "estimate, 95 %", *about), rows)
 
@@ -272,16 +272,16 @@ def _width(rows: OutputRows, count: int) -> int:
     return Grid.of(first.columns, list(first.values)).width
 
 
-def _place(of: _Record) -> tuple[str, ...]:
-    return (of["metric"], *([of["setting"]] if "setting" in of else []))
+def _place(record: _Record) -> tuple[str, ...]:
+    return (record["metric"], *([record["setting"]] if "setting" in record else []))
 
 
-def _head(of: _Record) -> str:
+def _head(record: _Record) -> str:
     """'gossip (3 runs)', 'gossip / tree, paired'."""
-    if of["estimate"] != "mean":
-        paired = ", paired" if of["estimate"].startswith("paired") else ""
-        return f"{of['group']}{paired}"
-    return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
+    if record["estimate"] != "mean":
+        paired = ", paired" if record["estimate"].startswith("paired") else ""
+        return f"{record['group']}{paired}"
+    return f"{record['group']} ({record['runs']} run{'s' if record['runs'] != 1 else ''})"
 
 
 def estimate_text(record: _Record) -> str | None:

@@ -253,9 +253,9 @@ def csv(
 
     stored = open_run(settings.workspace, run)
     chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
-    for one, file in _csv_files(chosen, place).items():
-        if stored.has(one.name) or tables:
-            rows = OutputRows.of_arrow(one.names, stored.scan(one.name, one.names))
+    for table, file in _csv_files(chosen, place).items():
+        if stored.has(table.name) or tables:
+            rows = OutputRows.of_arrow(table.names, stored.scan(table.name, table.names))
             show_rows(rows, Output("csv", file), settings)
     has_messages = any({*table.names} & {"message", *OF_MESSAGES} for table in chosen)
     if has_messages and (note := stored.facts.provisional()):
@@ -269,7 +269,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     if place is None:
         raise UseError("give an output directory: -o DIR")
     make_folder(place)
-    return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
+    return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
 
 
 def check(

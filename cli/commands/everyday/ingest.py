@@ -173,7 +173,7 @@ def ingest(
     ],
     run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
     reading: ReadingOptions,
-    handling: IngestOptions,
+    options: IngestOptions,
     output: Output,
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
@@ -201,21 +201,21 @@ def ingest(
         stdin_as_file(paths, sys.stdin, settings.scratch) as files,
         settings.progress() as progress,
     ):
-        outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
+        outcome = run_ingest(_request(settings, files, run, reading, options), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' {ALREADY}")
     _show(outcome.run, output, settings)
-    for line in _account_lines(outcome.account) if handling.profile else ():
+    for line in _account_lines(outcome.account) if options.profile else ():
         settings.say(line)
     if not outcome.already_complete:
         settings.say(outcome.account.summary_line())
-    if (refusals := _refusal_note(outcome.run)) and not handling.strict:
+    if (refusals := _refusal_note(outcome.run)) and not options.strict:
         settings.say(refusals)
-    if not handling.no_load:
-        load_stored(settings, outcome.run, handling)
-    elif handling.replace or handling.append:
+    if not options.no_load:
+        load_stored(settings, outcome.run, options)
+    elif options.replace or options.append:
         remove_stale(settings, outcome.run)
-    if not handling.strict:
+    if not options.strict:
         return
     if details := [*filter(None, [refusals]), *damaged_inputs(outcome.run)]:
         raise CheckFailed("some input was refused or damaged (--strict)", details)
@@ -224,7 +224,7 @@ def ingest(
 def settle(
     settings: Settings,
     run: RunName,
-    handling: SettleOptions,
+    options: SettleOptions,
     output: Output,
 ) -> None:
     """Rebuild a run from all of its files, with late reports.
@@ -245,14 +245,14 @@ def settle(
 
     with settings.progress() as progress:
         stored = open_run(settings.workspace, run)
-        metrics = load_own_metrics(handling.metric or ())
-        outcome = make_anew(stored, metrics, handling.master, progress)
+        metrics = load_own_metrics(options.metric or ())
+        outcome = make_anew(stored, metrics, options.master, progress)
     _show(outcome.run, output, settings)
     settings.say(outcome.account.summary_line())
-    if handling.no_load:
+    if options.no_load:
         remove_stale(settings, outcome.run)
     else:
-        load_stored(settings, outcome.run, handling)
+        load_stored(settings, outcome.run, options)
 
 
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
@@ -268,7 +268,7 @@ def _request(
     paths: tuple[str, ...],
     run: str,
     reading: ReadingOptions,
-    handling: IngestOptions,
+    options: IngestOptions,
 ) -> IngestRequest:
     from vizpub.ingest.measures.choice import MeasurementOptions
     from vizpub.ingest.measures.own import load_own_metrics
@@ -303,12 +303,12 @@ def _request(
                 own=load_own_metrics(reading.metric or ()),
             ),
         ),
-        replace=handling.replace,
-        append=handling.append,
-        settle=not handling.no_settle,
-        keep_going=handling.keep_going,
-        master=handling.master,
-        profile=handling.profile,
+        replace=options.replace,
+        append=options.append,
+        settle=not options.no_settle,
+        keep_going=options.keep_going,
+        master=options.master,
+        profile=options.profile,
     )
 
 

@@ -127,12 +127,12 @@ def _series(
     from vizpub.analytics.figures import series
 
     if _are_gauges(metrics):
-        of = "gauges"
-        data = (_metric_rows if drawing.peer else _gauge_rows)(run, of, metrics, drawing, window)
+        table = "gauges"
+        data = (_metric_rows if drawing.peer else _gauge_rows)(run, table, metrics, drawing, window)
     else:
-        of = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
-        data = _metric_rows(run, of, metrics, drawing, window)
-    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
+        table = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
+        data = _metric_rows(run, table, metrics, drawing, window)
+    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, table))
 
 
 def _series_table(metrics: Sequence[str]) -> str:
@@ -143,7 +143,7 @@ def _series_table(metrics: Sequence[str]) -> str:
 
 
 def _metric_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+    run: Run, table: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """The rows of a metrics table; peer by peer if there are several."""
     import pyarrow as pa
@@ -152,13 +152,13 @@ def _metric_rows(
 
     first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
-    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, table, metrics, where) for where in wheres])
 
 
-def _read_metrics(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
+def _read_metrics(run: Run, table: str, metrics: Sequence[str], where: Where) -> pa.Table:
     """The rows of a metrics table, or of gauges, each in a column of its full name."""
-    if of != "gauges":
-        return run.metrics(of, metrics, where).to_arrow()
+    if table != "gauges":
+        return run.metrics(table, metrics, where).to_arrow()
     names = [name.removeprefix(_GAUGE_PREFIX) for name in metrics]
     gauges = run.gauges(names, where).to_arrow()
     full = dict(zip(names, metrics, strict=True))
@@ -177,7 +177,7 @@ def _are_gauges(metrics: Sequence[str]) -> bool:
 
 
 def _gauge_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+    run: Run, table: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
     import pyarrow as pa
@@ -185,7 +185,7 @@ def _gauge_rows(
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.questions.gauges import checked_gauges
 
-    run.facts.check_known(of)
+    run.facts.check_known(table)
     # Every second part is a gauge: gauges/hops/per/lookups.
     checked_gauges(run.stored, [name for metric in metrics for name in metric.split("/")[1::2]])
     between = window.intervals(run.clock, run.facts.epoch)
@@ -197,11 +197,11 @@ def _gauge_rows(
     return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
 
 
-def _by_peer(drawing: Drawing, of: str) -> str | None:
+def _by_peer(drawing: Drawing, table: str) -> str | None:
     """The column that distinguishes lines if several peers (for messages: publishers) are given."""
     if len(drawing.peers) == 1:
         return None
-    return "publisher_name" if of == "messages" else "peer_name"
+    return "publisher_name" if table == "messages" else "peer_name"
 
 
 def _title(run: Run, *about: str) -> str:
@@ -213,11 +213,11 @@ def _distribution(
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import density, distribution
 
-    of, title = _distribution_table(run, metrics), _title(run, drawing.subject)
+    table, title = _distribution_table(run, metrics), _title(run, drawing.subject)
     if drawing.at is None:
-        data, by = _metric_rows(run, of, metrics, drawing, window), _by_peer(drawing, of)
+        data, by = _metric_rows(run, table, metrics, drawing, window), _by_peer(drawing, table)
     else:
-        data, by = _rows_at_times(run, of, metrics, drawing), "interval"
+        data, by = _rows_at_times(run, table, metrics, drawing), "interval"
     if drawing.kind == "density":
         return data, density(data, metrics, title, by=by)
     above = drawing.kind == "ccdf"
@@ -228,11 +228,13 @@ def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
     if _are_gauges(metrics):
         return "gauges"
-    tables = {of: run.stored.definition(f"metrics/{of}") for of in ("messages", "peers", "topics")}
-    return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
+    for table in ("messages", "peers", "topics"):
+        if set(metrics) <= set(run.stored.definition(f"metrics/{table}").names):
+            return table
+    return "peers"
 
 
-def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
+def _rows_at_times(run: Run, table: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
     """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
@@ -244,7 +246,7 @@ def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) 
         run.clock.interval_of(run.tick_at(text)) for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
-    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, table, metrics, where) for where in wheres])
 
 
 def _coverage(

@@ -83,7 +83,7 @@ def _say_readings(settings: Settings, chosen: list[ChannelParameters]) -> None:
         settings.say(f"our reading of the paper, which lacks pages: {text}")
 
 
-def mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Output) -> None:
+def mapping(settings: Settings, parameters: Any, draw: _DrawOptions, output: Output) -> None:
     """Show what a static mapping puts on each channel, and where that breaks (AnalyzeMapping).
 
     total_p is the summed probability of the channel's pages; breaking_gap_ms the mean gap between
@@ -97,7 +97,7 @@ def mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Outp
     """
     from vizpub.simulators.channels.liftoff import analyze_mapping
 
-    loads = analyze_mapping(who.layout(parameters))
+    loads = analyze_mapping(draw.layout(parameters))
     rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in loads]
     show_rows(
         OutputRows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings
@@ -125,9 +125,9 @@ class _RowOptions:
 def measure(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
-    each: _RowOptions,
+    subject: _RowOptions,
     output: Output,
 ) -> None:
     """Measure staleness, queues, losses, fluff and flow rates at one update rate (--gap).
@@ -149,12 +149,12 @@ def measure(
     from vizpub.simulators.engine.parameters import us
 
     chosen = load.of(parameters)
-    columns, rows_of = _ROWS[each.of]
+    columns, rows_of = _ROWS[subject.of]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
-        layout = who.layout(one)
+        layout = draw.layout(one)
         updates = layout.draw_updates(load.updates, us(one.gap))
-        measurement = run(layout, updates, apart=each.of is _RowKind.client)
+        measurement = run(layout, updates, apart=subject.of is _RowKind.client)
         rows += [(one.mapping, *row) for row in rows_of(measurement)]
     show_rows(OutputRows(("mapping", *columns), rows), output, settings)
     _say_readings(settings, chosen)
@@ -211,7 +211,7 @@ class _SearchOptions:
 def utal(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
     search: _SearchOptions,
     output: Output,
@@ -234,9 +234,9 @@ def utal(
     rows = []
     for one in chosen:
         for more in range(search.seeds):
-            point = liftoff(who.layout(one, more), load.updates, search.threshold)
+            point = liftoff(draw.layout(one, more), load.updates, search.threshold)
             gaps = (_ms(point.gap_us), _ms(point.predicted_us))
-            rows.append((one.mapping, who.seed + more, *gaps, *_measures(point.at)))
+            rows.append((one.mapping, draw.seed + more, *gaps, *_measures(point.at)))
     columns = ("mapping", "seed", "utal_ms", "predicted_ms", *_MEASURES)
     show_rows(OutputRows(columns, rows), output, settings)
     settings.say(
@@ -276,7 +276,7 @@ class _RateOptions:
 def gdfr(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
     rates: _RateOptions,
     output: Output,
@@ -295,7 +295,7 @@ def gdfr(
     from vizpub.simulators.channels.liftoff import curve, liftoff
 
     chosen = load.of(parameters)
-    ends = [liftoff(who.layout(one), load.updates).gap_us for one in chosen]
+    ends = [liftoff(draw.layout(one), load.updates).gap_us for one in chosen]
     liftoff_gaps = [gap for gap in ends if gap is not None]
     if not liftoff_gaps:
         raise UseError("these channels never overload: give more updates, or fewer channels")
@@ -303,7 +303,7 @@ def gdfr(
     per_second = [highest * step / rates.steps for step in range(1, rates.steps + 1)]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
-        runs = curve(who.layout(one), [1e6 / rate for rate in per_second], load.updates)
+        runs = curve(draw.layout(one), [1e6 / rate for rate in per_second], load.updates)
         rows += [
             (one.mapping, rate, 1000 / rate, at.gdfr, at.sdfr, _ms(at.global_staleness))
             for rate, at in zip(per_second, runs, strict=True)

@@ -58,7 +58,7 @@ class _InputOptions:
 
 
 def _construct_parquet(
-    settings: Settings, name: str, chosen: dict[str, Any], running: SimulationOptions
+    settings: Settings, name: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
     from vizpub.reports.records import RunHeader
@@ -68,21 +68,21 @@ def _construct_parquet(
     from vizpub.simulators.engine.parameters import us
     from vizpub.simulators.engine.plan import make_plan
 
-    plan = make_plan(system_of(name), chosen, running.seed)
+    plan = make_plan(system_of(name), chosen, options.seed)
     world = plan.world
     still = ("intervals", 1), ("churn", "none"), ("publications", "none")
     if wrong := [option for option, value in still if getattr(world, option) != value]:
         raise UseError(f"--parquet writes one interval of peers at rest: leave out --{wrong[0]}")
     if plan.parameters.near:
         raise UseError("--parquet has no delays: leave out --near")
-    if running.runs > 1:
+    if options.runs > 1:
         raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
     header = RunHeader(
         run=plan.name, protocol=plan.protocol, parameters=plan.describe(), seed=plan.seed,
         interval_us=us(world.interval),
     )  # fmt: skip
-    out = running.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
-    if (out / "reports.parquet").exists() and not running.replace:
+    out = options.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
+    if (out / "reports.parquet").exists() and not options.replace:
         raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
     design = Design(name, plan.parameters.refine)
     summary = write_parquet(design, world.peers, world.get_workload(), header, out)
@@ -91,8 +91,8 @@ def _construct_parquet(
         f"maximum degree {summary.maximum:,}; subscriptions {summary.drawing:.1f} s, overlay "
         f"{summary.constructing:.1f} s, file {summary.writing:.1f} s; {out}"
     )
-    if running.ingest is not None:
-        ingest_reports(settings, running.ingest, out, running, no_betweenness=True)
+    if options.ingest is not None:
+        ingest_reports(settings, options.ingest, out, options, no_betweenness=True)
 
 
 _EXAMPLES = """
@@ -128,7 +128,7 @@ class _AlgorithmsGroup(LazyGroup):
             parameters: Any,
             world: Any,
             source: _InputOptions,
-            running: SimulationOptions,
+            options: SimulationOptions,
         ) -> None:
             chosen = {**asdict(parameters), **asdict(world)}
             if source.run is not None:
@@ -136,9 +136,9 @@ class _AlgorithmsGroup(LazyGroup):
             elif source.at != "last":
                 raise UseError("--at needs --run RUN")
             if source.parquet:
-                _construct_parquet(settings, name, chosen, running)
+                _construct_parquet(settings, name, chosen, options)
             else:
-                simulate_all(settings, system_of(name), chosen, running)
+                simulate_all(settings, system_of(name), chosen, options)
 
         construct.__doc__ = f"{CLASSES[name].__doc__}\n{_EXAMPLES.format(name=name)}"
         construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}

@@ -72,7 +72,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
         content = toml_of(value)
     except (OSError, ValueError) as error:
         raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
-    options = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
+    options = {p.name: p for p in ctx.command.params if p.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in content.items()}
     for name, item in chosen.items():
         if name not in options:
@@ -180,52 +180,52 @@ vizpub simulate {name} --config study.toml --runs 5
 
 
 def simulate_all(
-    settings: Settings, system: str, chosen: dict[str, Any], running: SimulationOptions
+    settings: Settings, system: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
     from vizpub.simulators.engine.plan import make_plan
 
-    seeds = range(running.seed, running.seed + running.runs)
+    seeds = range(options.seed, options.seed + options.runs)
     plans = [make_plan(system, chosen, seed) for seed in seeds]
-    folders = [_folder(settings, running, plan) for plan in plans]
-    if running.ingest is not None:
-        _check_ingest(settings, plans, running)
-    elif running.layers or running.no_load:
+    folders = [_folder(settings, options, plan) for plan in plans]
+    if options.ingest is not None:
+        _check_ingest(settings, plans, options)
+    elif options.layers or options.no_load:
         raise UseError("--layers and --no-load need --ingest NAME")
-    if running.live and running.runs > 1:
+    if options.live and options.runs > 1:
         raise UseError("--live reports one run: give --runs 1")
     # Another simulation in one of the folders is an error now, not after the first runs.
     reused = [
-        folder.result(plan, replace=running.replace) is not None
+        folder.result(plan, replace=options.replace) is not None
         for plan, folder in zip(plans, folders, strict=True)
     ]
-    if running.runs == 1:
-        results = [_simulate_one(settings, plans[0], folders[0], running)]
+    if options.runs == 1:
+        results = [_simulate_one(settings, plans[0], folders[0], options)]
     else:
-        results = _simulate_many(settings, plans, folders, running)
+        results = _simulate_many(settings, plans, folders, options)
     _show_results(settings, plans, folders, results)
     if any(reused):
         which = ", ".join(plan.name for plan, old in zip(plans, reused, strict=True) if old)
         settings.say(f"simulated before: {which}; --replace simulates again")
-    if running.ingest is not None:
+    if options.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
-            ingest_reports(settings, _run_name(running, plan), folder.reports, running)
+            ingest_reports(settings, _run_name(options, plan), folder.reports, options)
 
 
-def _check_ingest(settings: Settings, plans: Sequence[Plan], running: SimulationOptions) -> None:
+def _check_ingest(settings: Settings, plans: Sequence[Plan], options: SimulationOptions) -> None:
     """Check that the ingest after the simulation would take its options. Raises: UseError."""
     from vizpub.model.run import check_run_name
     from vizpub.runstore.collection import check_name
     from vizpub.runstore.store import open_run, run_names
 
-    for layer in comma_list(running.layers) or ():
+    for layer in comma_list(options.layers) or ():
         if layer not in plans[0].layers:
             raise UnknownName("layer", layer, plans[0].layers, "--layers")
     stored_names = run_names(settings.workspace)
     for plan in plans:
-        name = check_run_name(_run_name(running, plan))
+        name = check_run_name(_run_name(options, plan))
         check_name(settings.workspace, name)
-        if name in stored_names and not running.replace:
+        if name in stored_names and not options.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed
             is_other = made_from != (plan.protocol, plan.seed) or plan.list_changes(
@@ -238,37 +238,37 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Simulation
                 )
 
 
-def _run_name(running: SimulationOptions, plan: Plan) -> str:
-    return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
+def _run_name(options: SimulationOptions, plan: Plan) -> str:
+    return f"{options.ingest}-{plan.seed}" if options.runs > 1 else f"{options.ingest}"
 
 
-def _folder(settings: Settings, running: SimulationOptions, plan: Plan) -> Folder:
+def _folder(settings: Settings, options: SimulationOptions, plan: Plan) -> Folder:
     from vizpub.simulators.engine.folder import Folder
 
-    if running.out is None:
+    if options.out is None:
         return Folder(settings.workspace / "simulations" / plan.name)
-    return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
+    return Folder(options.out if options.runs == 1 else options.out / f"seed-{plan.seed}")
 
 
 def _simulate_one(
-    settings: Settings, plan: Plan, folder: Folder, running: SimulationOptions
+    settings: Settings, plan: Plan, folder: Folder, options: SimulationOptions
 ) -> Result:
     from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.simulation import simulate
 
     live = None
-    if running.live is not None:
-        live = Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
+    if options.live is not None:
+        live = Live(options.live, os.environ.get("VIZPUB_TOKEN"), options.speed)
     try:
         with settings.progress() as progress:
-            return simulate(plan, folder, progress, replace=running.replace, live=live)
+            return simulate(plan, folder, progress, replace=options.replace, live=live)
     except KeyboardInterrupt:
         settings.say(f"the finished intervals are in {folder.reports}")
         raise
 
 
 def _simulate_many(
-    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: SimulationOptions
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], options: SimulationOptions
 ) -> list[Result]:
     from vizpub.ingest.spark.tasks import run_in_tasks
     from vizpub.simulators.engine.reporter import BLOCK
@@ -276,7 +276,7 @@ def _simulate_many(
 
     # Executors may work in other directories.
     tasks = [
-        (plan, folder.absolute(), running.replace)
+        (plan, folder.absolute(), options.replace)
         for plan, folder in zip(plans, folders, strict=True)
     ]
     try:
@@ -286,7 +286,7 @@ def _simulate_many(
                 tasks,
                 step="simulating",
                 scratch=settings.scratch,
-                master=running.master,
+                master=options.master,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -326,7 +326,7 @@ def ingest_reports(
     settings: Settings,
     name: str,
     reports: Path,
-    running: SimulationOptions,
+    options: SimulationOptions,
     *,
     no_betweenness: bool = False,
 ) -> None:
@@ -338,8 +338,8 @@ def ingest_reports(
         settings,
         [str(reports)],
         name,
-        ReadingOptions(source="reports", layers=running.layers, no_betweenness=no_betweenness),
-        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
+        ReadingOptions(source="reports", layers=options.layers, no_betweenness=no_betweenness),
+        IngestOptions(replace=options.replace, no_load=options.no_load, master=options.master),
         Output(),
     )
 
@@ -360,11 +360,11 @@ class _SystemsGroup(LazyGroup):
         from vizpub.simulators.engine.systems import system_named
 
         def simulate(
-            settings: Settings, parameters: Any, world: Any, running: SimulationOptions
+            settings: Settings, parameters: Any, world: Any, options: SimulationOptions
         ) -> None:
             chosen = {**asdict(parameters), **asdict(world)}
             chosen |= _run_topology(settings, chosen.get("topology"))
-            simulate_all(settings, name, chosen, running)
+            simulate_all(settings, name, chosen, options)
 
         entry = system_named(name)
         simulate.__doc__ = _help_text(name, entry.summary or (entry.make.__doc__ or ""))

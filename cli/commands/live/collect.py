@@ -158,8 +158,8 @@ class InputOptions:
 def collect(
     settings: Settings,
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
-    waiting: ClosingOptions,
-    taking: InputOptions,
+    closing: ClosingOptions,
+    inputs: InputOptions,
     stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
 ) -> None:
     """Collect reports from running peers into a run.
@@ -195,7 +195,7 @@ def collect(
     if stop and _stop_collector(place, settings.say):
         settings.say(f"run '{run}' has ended")
         return
-    request = _collect_request(settings, place, waiting, taking, stop=stop)
+    request = _collect_request(settings, place, closing, inputs, stop=stop)
     if run_collector(request, settings.say):
         settings.say(f"run '{run}' has ended")
     else:
@@ -216,8 +216,8 @@ def _stop_collector(place: CollectionPlace, say: Callable[[str], None]) -> bool:
 def _collect_request(
     settings: Settings,
     place: CollectionPlace,
-    waiting: ClosingOptions,
-    taking: InputOptions,
+    closing: ClosingOptions,
+    inputs: InputOptions,
     *,
     stop: bool,
 ) -> CollectRequest:
@@ -226,72 +226,72 @@ def _collect_request(
     from vizpub.collector.inputs.pull import TargetList
     from vizpub.collector.intake import IntakeLimits
 
-    targets = tuple(taking.pull or ())
+    targets = tuple(inputs.pull or ())
     TargetList(targets).targets()  # a wrong one is an error now
     options = replace(settings, quiet=False, json_log=True).as_arguments()
     load = [sys.executable, "-m", "vizpub.cli", *options, "load", place.run, "--follow"]
     return CollectRequest(
         place,
-        parse_duration_us(waiting.interval),
+        parse_duration_us(closing.interval),
         ClosingRules(
-            parse_duration_us(waiting.lateness) / 1_000_000,
-            waiting.ahead,
-            waiting.gap_tolerance,
-            peers_of(waiting.peers) if waiting.peers else None,
+            parse_duration_us(closing.lateness) / 1_000_000,
+            closing.ahead,
+            closing.gap_tolerance,
+            peers_of(closing.peers) if closing.peers else None,
         ),
         IntakeLimits(
-            taking.max_peers,
-            parse_size(taking.max_name),
-            parse_size(taking.max_log),
-            parse_size(taking.max_disk) if taking.max_disk else None,
-            parse_size(taking.reserve),
+            inputs.max_peers,
+            parse_size(inputs.max_name),
+            parse_size(inputs.max_log),
+            parse_size(inputs.max_disk) if inputs.max_disk else None,
+            parse_size(inputs.reserve),
         ),
-        _listen_options(taking),
-        waiting.message_window,
-        not waiting.no_betweenness,
-        _report_fields(waiting.fields),
-        taking.allow_commands,
-        taking.watch,
+        _listen_options(inputs),
+        closing.message_window,
+        not closing.no_betweenness,
+        _report_fields(closing.fields),
+        inputs.allow_commands,
+        inputs.watch,
         targets,
-        _topic(taking, place.run),
-        () if taking.no_load else load,
+        _topic(inputs, place.run),
+        () if inputs.no_load else load,
         stop,
-        taking.revive,
-        taking.past_damage,
+        inputs.revive,
+        inputs.past_damage,
     )
 
 
-def _topic(taking: InputOptions, run: str) -> Topic | None:
+def _topic(inputs: InputOptions, run: str) -> Topic | None:
     """The topic of Kafka to read; null = none.
 
     Raises: UseError where the options do not fit, or Kafka's client does not take them.
     """
-    if taking.kafka is None and taking.topic is None and taking.kafka_config is None:
+    if inputs.kafka is None and inputs.topic is None and inputs.kafka_config is None:
         return None
-    if not taking.kafka or not taking.topic:
+    if not inputs.kafka or not inputs.topic:
         raise UseError("--kafka and --topic belong together: give both, or none")
     from vizpub.collector.inputs.kafka_topic import Topic, TopicReader, read_config
 
-    config = read_config(taking.kafka_config) if taking.kafka_config else {}
-    topic = Topic(taking.kafka, taking.topic, config)
+    config = read_config(inputs.kafka_config) if inputs.kafka_config else {}
+    topic = Topic(inputs.kafka, inputs.topic, config)
     TopicReader(topic, run).close()
     return topic
 
 
-def _listen_options(taking: InputOptions) -> ListenOptions:
+def _listen_options(inputs: InputOptions) -> ListenOptions:
     """The address and its protection. Raises: UseError where others could listen or speak."""
     from vizpub.collector.collect import ListenOptions
     from vizpub.reports.endpoint import is_loopback
 
-    if (taking.certificate is None) != (taking.key is None):
+    if (inputs.certificate is None) != (inputs.key is None):
         raise UseError("--certificate and --key belong together: give both, or none")
-    if not is_loopback(taking.host):
-        if taking.no_token:
+    if not is_loopback(inputs.host):
+        if inputs.no_token:
             raise UseError("--no-token is for this machine only: leave it out, or --host")
-        if taking.certificate is None:
-            raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
+        if inputs.certificate is None:
+            raise UseError(f"at {inputs.host} tokens could be read: give --certificate and --key")
     return ListenOptions(
-        taking.host, taking.port, taking.certificate, taking.key, not taking.no_token
+        inputs.host, inputs.port, inputs.certificate, inputs.key, not inputs.no_token
     )
 
 

@@ -40,7 +40,7 @@ def tell(
     action: Annotated[
         Literal["leave", "join"], typer.Argument(metavar="leave|join", help="Action of the peer.")
     ],
-    waiting: TellOptions,
+    options: TellOptions,
 ) -> None:
     """Make a peer leave the overlay of a collected run, or join it again.
 
@@ -59,11 +59,11 @@ def tell(
     from vizpub.collector.http.client import collector_of
     from vizpub.collector.place import CollectionPlace
 
-    seconds = parse_duration_us(waiting.expires) / 1_000_000
-    collector = collector_of(CollectionPlace(settings.workspace, run), waiting.url)
+    seconds = parse_duration_us(options.expires) / 1_000_000
+    collector = collector_of(CollectionPlace(settings.workspace, run), options.url)
     peer_command = collector.tell(peer, action, seconds)
     settings.say(f"command {peer_command['id']} is queued: peer '{peer}' is to {action}")
-    if waiting.no_wait:
+    if options.no_wait:
         return
     end = time.monotonic() + seconds + _EXPIRED_S
     while peer_command["state"] == "queued":

@@ -26,7 +26,7 @@ COPY_GROWN = "now has the appended intervals"
 def load(
     settings: Settings,
     run: RunName,
-    filling: LoadOptions,
+    loading: LoadOptions,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Load again for each line of standard input, until it ends."),
@@ -54,16 +54,16 @@ def load(
     from vizpub.runstore.store import open_run
 
     if not follow:
-        load_stored(settings, open_run(settings.workspace, run), filling)
+        load_stored(settings, open_run(settings.workspace, run), loading)
         return
     for _ in sys.stdin:
         try:
-            load_stored(settings, open_run(settings.workspace, run), filling)
+            load_stored(settings, open_run(settings.workspace, run), loading)
         except VizpubError as error:
             report(error, debug=settings.debug)
 
 
-def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None = None) -> None:
+def load_stored(settings: Settings, run: StoredRun, loading: LoadOptions | None = None) -> None:
     """Load a run of the store, and print what Neo4j holds of it.
 
     Intervals that another command appended meanwhile are loaded, too.
@@ -71,7 +71,7 @@ def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None 
     from vizpub.graphstore.load.bulk import load
     from vizpub.runstore.store import open_run
 
-    destination = target(settings, filling or LoadOptions())
+    destination = target(settings, loading or LoadOptions())
     with settings.progress() as progress:
         try:
             loaded = load(destination, run.facts, run, progress)
@@ -163,7 +163,7 @@ def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
     )
 
 
-def rebuild(settings: Settings, run: RunName, filling: LoadOptions) -> None:
+def rebuild(settings: Settings, run: RunName, loading: LoadOptions) -> None:
     """Remove a run's copy in Neo4j, if any, and load it again from the run's tables.
 
     Examples:
@@ -176,8 +176,8 @@ def rebuild(settings: Settings, run: RunName, filling: LoadOptions) -> None:
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with connected(target(settings, filling).connection) as neo4j:
-        if filling.bulk:
+    with connected(target(settings, loading).connection) as neo4j:
+        if loading.bulk:
             require_alone(neo4j.driver, neo4j.database, run)
         neo4j.remove(run, settings)
-    load_stored(settings, stored, filling)
+    load_stored(settings, stored, loading)

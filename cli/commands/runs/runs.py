@@ -62,7 +62,7 @@ def list_runs(settings: Settings, output: Output) -> None:
         settings, [run for run in stored_runs if not isinstance(run, BrokenRun)]
     )
     lines = [_facts_line(run, states.get(run.name)) for run in stored_runs]
-    lines += [_without_facts(of.run, "retired") for of in collections]
+    lines += [_without_facts(collection.run, "retired") for collection in collections]
     lines.sort(key=lambda line: line["run"])
     rows = OutputRows.of_records(lines, _COLUMNS)
     show_rows(_show_seconds(rows) if output_format(output) == "table" else rows, output, settings)
@@ -71,8 +71,8 @@ def list_runs(settings: Settings, output: Output) -> None:
     for stored in stored_runs:
         if not isinstance(stored, BrokenRun) and (change := describe_unfinished(stored)):
             settings.say(f"run '{stored.name}': {change}")
-    for of in collections:
-        settings.say(_retired_note(of))
+    for collection in collections:
+        settings.say(_retired_note(collection))
     if not lines:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
@@ -271,8 +271,8 @@ def remove(
     from vizpub.runstore.writer import remove_run, removing
 
     stored = check_run_name(run) in run_names(settings.workspace)
-    of = Collected(settings.workspace, run)
-    exists = stored or (with_log and of.folder.is_dir())
+    collection = Collected(settings.workspace, run)
+    exists = stored or (with_log and collection.folder.is_dir())
     if not yes:
         message(_removal_note(settings, run, with_log=with_log))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
@@ -284,20 +284,20 @@ def remove(
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
-    if of.is_retired:
-        settings.say(_retired_note(of))
+    if collection.is_retired:
+        settings.say(_retired_note(collection))
 
 
-def _retired_note(of: Collected) -> str:
+def _retired_note(collection: Collected) -> str:
     """Describe a collection that stays without its run, and the commands for it."""
     from vizpub.experiments.formatting import size_text
     from vizpub.machine.files import bytes_below
 
-    total = size_text(bytes_below(of.folder))
+    total = size_text(bytes_below(collection.folder))
     return (
-        f"the collection of run '{of.run}' stays in {of.folder}, {total}; to rebuild the "
-        f"run: vizpub collect {of.run} --revive; to delete the collection: "
-        f"vizpub runs remove {of.run} --with-log"
+        f"the collection of run '{collection.run}' stays in {collection.folder}, {total}; "
+        f"to rebuild the run: vizpub collect {collection.run} --revive; "
+        f"to delete the collection: vizpub runs remove {collection.run} --with-log"
     )
 
 
@@ -314,8 +314,8 @@ def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
     from vizpub.runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
-    of, names = Collected(settings.workspace, run), run_names(settings.workspace)
-    is_collected = of.folder.is_dir() and not of.is_empty
+    collection, names = Collected(settings.workspace, run), run_names(settings.workspace)
+    is_collected = collection.folder.is_dir() and not collection.is_empty
     if run not in names and copy == "absent" and not (with_log and is_collected):
         raise no_run(settings.workspace, run)
     files = (
@@ -329,7 +329,8 @@ def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
     if is_collected:
         fate = "is deleted too" if with_log else "stays"
-        words += f"; its collection {fate}: {of.folder}, {size_text(bytes_below(of.folder))}"
+        size = size_text(bytes_below(collection.folder))
+        words += f"; its collection {fate}: {collection.folder}, {size}"
     return f"run '{run}': {files}; {words}"
 
 
