@@ -180,6 +180,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
         if not from_environment() and local_server(settings).status().state != "running":
             return {}
         connection = find_connection(settings.workspace / "neo4j")
+        # A list of runs is not worth a longer wait for a server that hangs.
         with connect(connection, timeout_s=2) as driver:
             states = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:

@@ -209,15 +209,19 @@ def ingest(
         settings.say(line)
     if not outcome.already_complete:
         settings.say(outcome.account.summary_line())
-    if (refusals := _refusal_note(outcome.run)) and not options.strict:
-        settings.say(refusals)
+    refusals = []
+    if count := outcome.run.rows("quarantine"):
+        see = f"vizpub runs show {run} quarantine"
+        refusals = [f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}"]
+    if refusals and not options.strict:
+        settings.say(refusals[0])
     if not options.no_load:
         load_stored(settings, outcome.run, options)
     elif options.replace or options.append:
         remove_stale(settings, outcome.run)
     if not options.strict:
         return
-    if details := [*filter(None, [refusals]), *damaged_inputs(outcome.run)]:
+    if details := [*refusals, *damaged_inputs(outcome.run)]:
         raise CheckFailed("some input was refused or damaged (--strict)", details)
 
 
@@ -240,13 +244,13 @@ def settle(
     ```
     """
     from vizpub.ingest.measures.own import load_own_metrics
-    from vizpub.ingest.pipeline import settle_run as make_anew
+    from vizpub.ingest.pipeline import settle_run
     from vizpub.runstore.store import open_run
 
     with settings.progress() as progress:
         stored = open_run(settings.workspace, run)
         metrics = load_own_metrics(options.metric or ())
-        outcome = make_anew(stored, metrics, options.master, progress)
+        outcome = settle_run(stored, metrics, options.master, progress)
     _show(outcome.run, output, settings)
     settings.say(outcome.account.summary_line())
     if options.no_load:
@@ -331,10 +335,3 @@ def _account_lines(account: Account) -> Iterator[str]:
     for job in account.longest_jobs(_JOBS_SHOWN):
         seconds = job.end - job.begin
         yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"
-
-
-def _refusal_note(run: StoredRun) -> str:
-    """The number of refused records and the command that shows them; empty if there are none."""
-    count = run.rows("quarantine")
-    see = f"vizpub runs show {run.name} quarantine"
-    return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""

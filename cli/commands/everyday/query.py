@@ -127,6 +127,8 @@ def query(
     vizpub query runs
     ```
     """
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
+
     if run is None:
         show_rows(_list_queries(), output, settings)
     elif name is None:
@@ -134,7 +136,9 @@ def query(
     elif name.endswith(".cypher"):
         _answer_own(settings, question, output, run, Path(name), values or [])
     else:
-        arguments = _bind_values(_shipped_query(name, run), values or [], question.values)
+        if name not in query_names() and run in query_names():
+            raise UseError(f"the run comes first: vizpub query {name} {run}")
+        arguments = _bind_values(shipped_query(name), values or [], question.values)
         print_answer(settings, output, name, run, arguments, question.limits)
 
 
@@ -153,15 +157,6 @@ def _answer_word(settings: Settings, question: QueryOptions, output: Output, wor
         show_rows(_explain_query(shipped_query(word)), output, settings)
     else:
         print_answer(settings, output, word, None, question.values, question.limits)
-
-
-def _shipped_query(name: str, run: str) -> Statement:
-    """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
-    from vizpub.graphstore.ask.queries import query_names, shipped_query
-
-    if name not in query_names() and run in query_names():
-        raise UseError(f"the run comes first: vizpub query {name} {run}")
-    return shipped_query(name)
 
 
 def _bind_values(

@@ -47,7 +47,7 @@ def check_run(
     stored = open_run(settings.workspace, run, complete=False)
     files = list(damages(stored.directory, stored.manifest))
     damaged = [damage for damage in files if damage is not None]
-    # A folder that names a damaged file is made anew with it.
+    # A folder for other programs that leads to a damaged file is rebuilt when that file is.
     with as_errors_of_ours(stored.directory):
         wrong = [] if damaged else list(damages_of_views(stored.directory, stored.manifest))
     if wrong and open_run(settings.workspace, run).manifest.view != stored.manifest.view:

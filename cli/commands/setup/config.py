@@ -112,7 +112,7 @@ def _option_row(
 
 
 def _file_value(value: Any) -> Any:
-    """Values as they stand in a file; null = no default."""
+    """The value as written in a file; null = no default."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or None
     return value if value is None or isinstance(value, bool | int | float) else str(value)
