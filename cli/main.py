@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,25 +12,28 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from vizpub.cli.commands.everyday import (
-    compare,
-    demo,
-    explore,
-    export,
-    ingest,
-    metrics,
-    overlay,
-    plot,
-    query,
-    sql,
-    summary,
-    tables,
-)
+from vizpub.cli.commands.everyday import export
+from vizpub.cli.commands.everyday.compare import compare
+from vizpub.cli.commands.everyday.demo import demo
+from vizpub.cli.commands.everyday.explore import explore
+from vizpub.cli.commands.everyday.ingest import ingest, settle
+from vizpub.cli.commands.everyday.metrics import metrics
+from vizpub.cli.commands.everyday.overlay import dissemination, missed, path, topic, topics
+from vizpub.cli.commands.everyday.plot import plot
+from vizpub.cli.commands.everyday.query import cypher, query
+from vizpub.cli.commands.everyday.sql import sql
+from vizpub.cli.commands.everyday.summary import summary
+from vizpub.cli.commands.everyday.tables import tables
 from vizpub.cli.commands.lab import channels, construct, experiment, simulate
-from vizpub.cli.commands.live import collect, report, tell, watch
-from vizpub.cli.commands.neo4j import load, neo4j
+from vizpub.cli.commands.live.collect import collect
+from vizpub.cli.commands.live.report import report
+from vizpub.cli.commands.live.tell import tell
+from vizpub.cli.commands.live.watch import watch
+from vizpub.cli.commands.neo4j import neo4j
+from vizpub.cli.commands.neo4j.load import load, rebuild, verify
 from vizpub.cli.commands.runs import runs
-from vizpub.cli.commands.setup import config, doctor, session
+from vizpub.cli.commands.setup import config, session
+from vizpub.cli.commands.setup.doctor import doctor
 from vizpub.cli.configuration import configuration, configure
 from vizpub.cli.errors import CommandGroup
 from vizpub.cli.imports import SPARK_COMMANDS, lean_imports
@@ -108,17 +112,19 @@ class _MessageOptions:
 
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also show what an ingest does, and why.")
+        bool, typer.Option("--verbose", "-v", help="Also show what an ingest does and why.")
     ] = False
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show errors only, no messages or progress.")
+        bool, typer.Option("--quiet", "-q", help="Show only errors, no messages or progress.")
     ] = False
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")] = (
-        False
-    )
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Turn off colours (or set NO_COLOR=1).")
+    ] = False
     log_format: Annotated[
         Literal["text", "json"],
-        typer.Option(metavar="text|json", help="Messages as text, or as a JSON object per line."),
+        typer.Option(
+            metavar="text|json", help="Show messages as text, or as one JSON object per line."
+        ),
     ] = "text"
 
 
@@ -133,7 +139,7 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="The workspace: directory of the runs and the local Neo4j.",
+            help="Workspace: the directory of the runs and the local Neo4j.",
         ),
     ] = Path("vizpub-data"),
     config: Annotated[
@@ -142,7 +148,7 @@ def vizpub(
             envvar="VIZPUB_CONFIG",
             metavar="FILE",
             is_eager=True,
-            help="Defaults of options (default: vizpub.toml in the workspace, if it is there).",
+            help="File with defaults of options (default: vizpub.toml in the workspace).",
         ),
     ] = None,
     _version: Annotated[
@@ -184,32 +190,22 @@ def vizpub(
     sweep(workspace)
 
 
-for module in (
-    simulate,
-    construct,
-    channels,
-    experiment,
-    ingest,
-    collect,
-    report,
-    watch,
-    tell,
-    runs,
-    sql,
-    tables,
-    metrics,
-    summary,
-    compare,
-    plot,
-    query,
-    overlay,
-    explore,
-    load,
-    neo4j,
-    export,
-    session,
-    config,
-    doctor,
-    demo,
-):
-    module.register(app)
+_COMMANDS: dict[str, Sequence[typer.Typer | Callable[..., None]]] = {
+    "Runs": (
+        *(ingest, settle, collect, report, watch, tell, tables),
+        *(simulate.GROUP, construct.GROUP, channels.GROUP, experiment.GROUP, runs.GROUP),
+    ),
+    "Metrics": (sql, metrics, summary, compare, plot),
+    "Questions": (query, cypher, path, topic, topics, dissemination, missed, explore),
+    "Graph in Neo4j": (load, verify, rebuild, neo4j.GROUP),
+    "Set-up": (doctor, demo, session.GROUP, config.GROUP),
+    "Files": (export.GROUP,),
+}
+"""Commands and groups, by their panel of the help."""
+
+for panel, parts in _COMMANDS.items():
+    for part in parts:
+        if isinstance(part, typer.Typer):
+            app.add_typer(part, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(command(part))

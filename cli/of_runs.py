@@ -1,4 +1,4 @@
-"""What simulations take from stored runs: the command line hands it over as files of the workspace.
+"""Files of the workspace that hand parts of stored runs to simulations.
 
 Peers that are present at the time are numbered from 0; a file beside tells their names.
 """

@@ -12,16 +12,24 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from vizpub.cli.completion import FORMATS, complete_formats, complete_layers, complete_runs
+from vizpub.cli.completion import (
+    FORMATS,
+    complete_formats,
+    complete_layers,
+    complete_messages,
+    complete_runs,
+)
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
+OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
+MessageName = Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)]
 Layers = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B,…", help="Only links of these layers.", autocompletion=complete_layers
+        metavar="A,B,…", help="Include only links of these layers.", autocompletion=complete_layers
     ),
 ]
 Master = Annotated[
@@ -33,6 +41,33 @@ MOST = 2**63 - 1
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="Stop the query after this time.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
+]
+NoLoad = Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")]
+NoBetweenness = Annotated[
+    bool,
+    typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+]
+GapTolerance = Annotated[
+    int,
+    typer.Option(
+        "--gap-tolerance", metavar="N", min=0, help="Bridge up to N missing reports of a peer."
+    ),
+]
+CollectorUrl = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="URL of the run at a collector elsewhere."),
+]
+OpenBrowser = Annotated[
+    bool | None,
+    typer.Option("--open/--no-open", help="Open a web browser (default: only in a terminal)."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @dataclass(frozen=True)
@@ -45,14 +80,11 @@ class Output:
             "--format",
             "-f",
             metavar="|".join(FORMATS),
-            help="Output format (default: by the suffix of -o, otherwise a table).",
+            help="Output format (default: from the suffix of -o, otherwise table).",
             autocompletion=complete_formats,
         ),
     ] = None
-    file: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
-    ] = None
+    file: OutputFile = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +95,7 @@ class Moment:
         str,
         typer.Option(
             metavar="TIME",
-            help="Interval number, 'first', 'last', a time such as 12.5s, or of the wall clock.",
+            help="Interval number, 'first', 'last', a time such as 12.5s, or a wall-clock time.",
         ),
     ] = "last"
     layers: Layers = None
@@ -112,7 +144,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run_command(ctx: typer.Context, **values: Any) -> None:
         for name, value in values.items():
             if isinstance(value, int) and abs(value) > MOST:
-                raise UseError(f"--{name.replace('_', '-')} {value}: {MOST} is the most")
+                raise UseError(f"--{name.replace('_', '-')} {value}: the maximum is {MOST}")
         built = {
             name: group(**{f.name: values.pop(f.name) for f in fields(group)})
             for name, group in groups.items()
@@ -158,7 +190,7 @@ def _as_option(hint: Any) -> Any:
 def _without_none(kind: Any, notes: list[Any]) -> tuple[Any, list[Any], bool]:
     """A type without `| None` and metadata, all of its metadata, and whether it may be None."""
     optional = get_origin(kind) in (Union, UnionType)
-    members = [of for of in get_args(kind) if of is not NoneType] if optional else [kind]
+    members = [m for m in get_args(kind) if m is not NoneType] if optional else [kind]
     (inner,) = members
     if hasattr(inner, "__metadata__"):
         return get_args(inner)[0], [*notes, *inner.__metadata__], optional

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from vizpub.cli.configuration import walk_commands
 from vizpub.cli.main import app
 from vizpub.experiments.formatting import markdown_table
 
@@ -37,14 +39,9 @@ This page is made from the commands' own help (`python -m vizpub.cli.reference`)
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command and group with its full name, `vizpub` itself first."""
-    yield from _walk_commands("vizpub", typer.main.get_command(app))
-
-
-def _walk_commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    if hasattr(command, "commands"):
-        for part in sorted(command.list_commands(None)):
-            yield from _walk_commands(f"{name} {part}", command.get_command(None, part))
+    program = typer.main.get_command(app)
+    for path, command in sorted(walk_commands(typer.Context(program), program), key=itemgetter(0)):
+        yield " ".join(("vizpub", *path)), command
 
 
 def page() -> str:
@@ -54,36 +51,17 @@ def page() -> str:
         for name, command in commands()
         if not hasattr(command, "commands")
     ]
-    sections = [_section(name, command) for name, command in commands()]
-    return "\n".join([_HEAD, *markdown_table(("command", "does"), overview), "", *sections])
-
-
-def _section(name: str, command: Any) -> str:
-    lines = [f"## {name}", "", command.help.strip(), ""]
-    if rows := [row for parameter in command.params if (row := _row(parameter))]:
-        lines += [*markdown_table(("", ""), rows), ""]
+    lines = [_HEAD, *markdown_table(("command", "does"), overview), ""]
+    for name, command in commands():
+        context = typer.Context(command)
+        options = [
+            (f"`{usage}`", " ".join(help_text.split()))
+            for usage, help_text in (p.get_help_record(context) for p in command.params)
+            if usage not in ("--install-completion", "--show-completion")
+        ]
+        lines += [f"## {name}", "", command.help.strip(), ""]
+        lines += [*markdown_table(("", ""), options), ""] if options else []
     return "\n".join(lines)
-
-
-def _row(parameter: Any) -> tuple[str, str] | None:
-    if parameter.name in ("help", "install_completion", "show_completion"):
-        return None
-    argument = parameter.param_type_name == "argument"
-    value = parameter.name.upper() if argument or not parameter.is_flag else ""
-    metavar = parameter.metavar or value
-    names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
-    words = [parameter.help or ""]
-    default = parameter.default
-    if default is not None and default is not False and not callable(default):  # 0 is shown
-        words.append(
-            f"Default: {default:g}." if isinstance(default, float) else f"Default: {default}."
-        )
-    if parameter.required:
-        words.append("Required.")
-    if parameter.envvar:
-        words.append(f"Or: {parameter.envvar}.")
-    usage = " ".join([*names, *([metavar] if metavar else [])])
-    return f"`{usage}`", " ".join(filter(None, words))
 
 
 if __name__ == "__main__":

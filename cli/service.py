@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.settings import Settings
+from vizpub.graphstore.server.address import Connection, from_environment
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from vizpub.graphstore.load.bulk import LoadTarget
     from vizpub.graphstore.runs import LoadedRun
-    from vizpub.graphstore.server.address import Connection
     from vizpub.graphstore.server.offline import StoppableServer
     from vizpub.graphstore.server.server import LocalServer
     from vizpub.graphstore.verify.verify import Difference, KeptVerification
@@ -38,8 +38,6 @@ def local_server(settings: Settings) -> LocalServer:
 
 def has_neo4j(settings: Settings) -> bool:
     """Return True if NEO4J_URI is set, or a Neo4j was ever started for the workspace."""
-    from vizpub.graphstore.server.address import from_environment
-
     return from_environment() is not None or local_server(settings).status().state != "absent"
 
 
@@ -60,7 +58,6 @@ def _reading_connection(settings: Settings) -> Connection:
 
     Raises: Neo4jUnavailable if there is none, UseError.
     """
-    from vizpub.graphstore.server.address import from_environment
     from vizpub.graphstore.server.connection import find_connection
 
     if from_environment() is None and local_server(settings).status().state == "stopped":
@@ -177,13 +174,13 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     if not runs or not may_have_neo4j:
         return {}
     from vizpub.graphstore.runs import run_states
-    from vizpub.graphstore.server.address import from_environment
     from vizpub.graphstore.server.connection import connect, find_connection
 
     try:
         if not from_environment() and local_server(settings).status().state != "running":
             return {}
         connection = find_connection(settings.workspace / "neo4j")
+        # A list of runs is not worth a longer wait for a server that hangs.
         with connect(connection, timeout_s=2) as driver:
             states = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
@@ -209,7 +206,7 @@ def copy_in_neo4j(settings: Settings, run: str) -> str | None:
     from vizpub.graphstore.runs import run_states
     from vizpub.graphstore.server.connection import find_connection
 
-    if not _any_neo4j(settings):
+    if not has_neo4j(settings):
         return "absent"
     try:
         with connected(find_connection(settings.workspace / "neo4j")) as neo4j:
@@ -221,7 +218,7 @@ def copy_in_neo4j(settings: Settings, run: str) -> str | None:
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:
     """Remove a run from Neo4j, if there is one with that run. Returns whether it was removed."""
-    if not _any_neo4j(settings):
+    if not has_neo4j(settings):
         return False
     with connected(_reading_connection(settings)) as neo4j:
         return neo4j.remove(run, settings)
@@ -237,7 +234,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
 
     If Neo4j is unavailable, print a message only: the next load finds the copy as well.
     """
-    if not _any_neo4j(settings):
+    if not has_neo4j(settings):
         return
     try:
         with connected(_reading_connection(settings)) as neo4j:
@@ -251,12 +248,6 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
         settings.say(stale_copy_message(run.name))
 
 
-def _any_neo4j(settings: Settings) -> bool:
-    from vizpub.graphstore.server.address import from_environment
-
-    return bool(from_environment()) or local_server(settings).status().state != "absent"
-
-
 _VARIABLE = "VIZPUB_NEO4J_CONTAINER"
 
 Container = Annotated[
@@ -265,7 +256,7 @@ Container = Annotated[
         "--container",
         metavar="NAME",
         envvar=_VARIABLE,
-        help="The container that runs the Neo4j of NEO4J_URI.",
+        help="Container that runs the Neo4j at NEO4J_URI.",
     ),
 ]
 
@@ -297,8 +288,6 @@ def _stoppable(settings: Settings, container: str | None) -> StoppableServer | N
 
     Raises: UseError for a container without NEO4J_URI.
     """
-    from vizpub.graphstore.server.address import from_environment
-
     remote = from_environment()
     # Some commands that load a run do not have the option.
     container = container or os.environ.get(_VARIABLE)
@@ -331,7 +320,7 @@ def stoppable_server(
     return place, _start_target(settings, place)
 
 
-def target(settings: Settings, filling: LoadOptions) -> LoadTarget:
+def target(settings: Settings, loading: LoadOptions) -> LoadTarget:
     """The target of a load, started if possible.
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
@@ -339,14 +328,12 @@ def target(settings: Settings, filling: LoadOptions) -> LoadTarget:
     from vizpub.graphstore.load.bulk import LoadTarget
     from vizpub.graphstore.load.partitions import PARTITION_INTERVALS
 
-    place = _stoppable(settings, filling.container)
-    intervals = None if filling.partitioned is None else filling.partitioned * PARTITION_INTERVALS
-    return LoadTarget(_start_target(settings, place), place, filling.bulk, intervals)
+    place = _stoppable(settings, loading.container)
+    intervals = None if loading.partitioned is None else loading.partitioned * PARTITION_INTERVALS
+    return LoadTarget(_start_target(settings, place), place, loading.bulk, intervals)
 
 
 def _start_target(settings: Settings, place: StoppableServer | None) -> Connection:
-    from vizpub.graphstore.server.address import from_environment
-
     if not (remote := from_environment()):
         return start_local(settings)
     return place.start() if place else remote

@@ -76,10 +76,6 @@ def json_safe(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(
-        _json_escaped(c) if unicodedata.category(c) in _UNSAFE and c >= "\x7f" else c for c in text
+        json.dumps(c)[1:-1] if unicodedata.category(c) in _UNSAFE and c >= "\x7f" else c
+        for c in text
     )
-
-
-def _json_escaped(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

@@ -29,6 +29,7 @@ from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".md": "md"}
 _SUFFIXES |= {".txt": "table"}
@@ -61,9 +62,14 @@ class OutputRows:
         )
         return OutputRows(tuple(columns), rows)
 
+    @staticmethod
+    def of_table(table: pa.Table) -> OutputRows:
+        """Rows from an Arrow table."""
+        return OutputRows.of_arrow(table.column_names, table.to_batches(10_000))
+
     def first(self, count: int) -> OutputRows:
-        """The first `count` rows."""
-        return replace(self, values=islice(self.values, count))
+        """The first `count` rows; 0 = all."""
+        return replace(self, values=islice(self.values, count or None))
 
     def with_provisional(self) -> OutputRows:
         """Add the column `provisional` if appends may still change the rows."""
@@ -181,6 +187,25 @@ def replaced_file(path: Path) -> Iterator[Path]:
         raise typer.Exit(0) from None  # the reader of the pipe has ended
     except OSError as error:
         raise UseError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def figure_format(file: Path) -> str:
+    """The format of a figure, by the suffix of its file. Raises: UseError."""
+    from vizpub.analytics.figures import FORMATS
+
+    form = file.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise UseError(f"{file}: a figure is written as {', '.join('.' + f for f in FORMATS)}")
+    return form
+
+
+def write_figure(figure: Figure, file: Path, settings: Settings) -> None:
+    """Write a figure in the format of the suffix. Raises: UseError."""
+    from vizpub.analytics.figures import save
+
+    with replaced_file(file) as place:
+        save(figure, place, figure_format(file))
+    settings.say(f"wrote {file}")
 
 
 def _write_json(rows: OutputRows, out: TextIO) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -107,6 +107,13 @@ def _wrap_lines(text: str) -> str:
         for line in text.split("\n")
     )
     return "\n".join(line for part in parts for line in part)
+
+
+def launch_pages(pages: Sequence[str], wanted: bool | None) -> None:
+    """Open pages in a web browser; without a wish, only if this is a terminal."""
+    if sys.stdout.isatty() if wanted is None else wanted:
+        for page in pages:
+            typer.launch(page)
 
 
 def confirm(question: str) -> None:

@@ -13,28 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_plotted, complete_runs
-from vizpub.cli.options import Output, Window, comma_list, command
+from vizpub.cli.options import Output, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
     OutputRows,
+    figure_format,
     output_format,
-    replaced_file,
     show_rows,
     to_stdout,
+    write_figure,
 )
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from vizpub.analytics.comparison.per_run import ComparedRuns, ComparisonRequest
-    from vizpub.questions.run import Run
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare", rich_help_panel="Metrics")(command(compare))
+    from vizpub.analytics.comparison.per_run import ComparedRuns
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class _CompareOptions:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of the metrics, or measures of whole runs (default: the usual ones).",
+            help="Columns of metrics, or measures of whole runs (default: the usual ones).",
             autocompletion=complete_plotted,
         ),
     ] = None
@@ -79,7 +74,7 @@ def compare(
             autocompletion=complete_runs,
         ),
     ],
-    comparing: _CompareOptions,
+    options: _CompareOptions,
     window: Window,
     output: Output,
 ) -> None:
@@ -87,7 +82,7 @@ def compare(
 
     Runs that differ only in the seed are replicates of one group. Two groups are also
     compared with each other, in pairs of runs if both have the same seeds. docs/compare.md explains
-    how each number is computed.
+    each number.
 
     Examples:
 
@@ -98,46 +93,34 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from vizpub.analytics.comparison.per_run import measure_runs
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock, measure_runs
+    from vizpub.questions.run import Run
 
-    form = _figure_format(comparing)
-    opened = _open_runs(settings, runs)
+    if options.plot:
+        figure_format(options.plot)  # an error now, not after the work
+    names = dict.fromkeys(name for pattern in runs for name in _match_runs(settings, pattern))
+    opened = [Run.open(settings.workspace, name) for name in names]
+    request = ComparisonRequest(
+        comma_list(options.metrics),
+        comma_list(options.by),
+        window.intervals(common_clock(opened)),
+        options.over == "intervals",
+        None if options.over in ("runs", "intervals") else options.over,
+    )
     with settings.progress() as progress:
-        answer = measure_runs(opened, _question(opened, comparing, window), progress)
-    table = _table(answer, comparing.over)
-    if comparing.plot:
-        from vizpub.analytics.figures import save
-
-        figure = _figure(answer, table, comparing.over)
-        with replaced_file(comparing.plot) as place:
-            save(figure, place, form)
-        settings.say(f"wrote {comparing.plot}")
-    show_rows(_rows(table, comparing.over, output, settings), output, settings)
+        answer = measure_runs(opened, request, progress)
+    table = _table(answer, options.over)
+    if options.plot:
+        write_figure(_figure(answer, table, options.over), options.plot, settings)
+    show_rows(_rows(table, options.over, output, settings), output, settings)
     settings.say(
         f"intervals {answer.first} to {answer.last}; means over runs, 95 % confidence intervals"
     )
-    if comparing.over == "runs" and comparing.metrics and output_format(output) == "table":
+    if options.over == "runs" and options.metrics and output_format(output) == "table":
         for sentence in sentences(table.to_pylist()):
             settings.say(sentence)
     for note in answer.notes:
         settings.say(f"note: {note}")
-
-
-def _figure_format(comparing: _CompareOptions) -> str:
-    """The format of the figure, if any. Raises: UseError, before anything is read."""
-    if comparing.plot is None:
-        return ""
-    form = comparing.plot.suffix.lower().removeprefix(".")
-    if form not in ("png", "svg", "pdf"):
-        raise UseError(f"{comparing.plot}: a figure is written as .png, .svg, .pdf")
-    return form
-
-
-def _open_runs(settings: Settings, names: Sequence[str]) -> list[Run]:
-    from vizpub.questions.run import Run
-
-    chosen = dict.fromkeys(run for name in names for run in _match_runs(settings, name))
-    return [Run.open(settings.workspace, name) for name in chosen]
 
 
 def _match_runs(settings: Settings, name: str) -> list[str]:
@@ -151,18 +134,6 @@ def _match_runs(settings: Settings, name: str) -> list[str]:
     if matches := [run for run in names if fnmatchcase(run, name)]:
         return sort_settings(matches)
     raise UnknownName("run like", name, names, f"vizpub runs list, in {settings.workspace}")
-
-
-def _question(runs: Sequence[Run], comparing: _CompareOptions, window: Window) -> ComparisonRequest:
-    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock
-
-    return ComparisonRequest(
-        comma_list(comparing.metrics),
-        comma_list(comparing.by),
-        window.intervals(common_clock(runs)),
-        comparing.over == "intervals",
-        None if comparing.over in ("runs", "intervals") else comparing.over,
-    )
 
 
 def _table(answer: ComparedRuns, over: str) -> pa.Table:
@@ -192,7 +163,7 @@ def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Out
 
     form = output_format(output)
     if over == "intervals" or form not in ("table", "md"):
-        return OutputRows.of_arrow(table.column_names, table.to_batches())
+        return OutputRows.of_table(table)
     width = terminal_width(sys.stdout) if form == "table" and to_stdout(output.file) else None
     rows, hidden = for_people(table.to_pylist(), () if over == "runs" else (over,), width)
     if hidden:
@@ -222,7 +193,7 @@ def for_people(
     for record in records:
         runs[record["group"]] = max(runs[record["group"]], record["runs"])
     every = [{**record, "runs": runs[record["group"]]} for record in records]
-    groups = len({of["group"] for of in every if of["estimate"] == "mean"})
+    groups = len({record["group"] for record in every if record["estimate"] == "mean"})
     keys = ("metric", *over)
     rows = _columns_by_group(every, keys)
     needed = len(keys) + groups
@@ -271,9 +242,9 @@ def _difference_sentences(estimates: Sequence[_Record]) -> Iterator[str]:
 def _columns_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     heads = list(dict.fromkeys(map(_head, records)))
     cells: dict[tuple[str, ...], _Record] = {}
-    for of in records:
-        row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
-        row[_head(of)] = estimate_text(of)
+    for record in records:
+        row = cells.setdefault(_place(record), {"unit": record["unit"], "over": record["over"]})
+        row[_head(record)] = estimate_text(record)
     names = (*heads, "unit", "over")
     values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
     return OutputRows((*keys, *names), values)
@@ -282,8 +253,8 @@ def _columns_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> Outp
 def _rows_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     about = ("runs", "unit", "over")
     rows = [
-        (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
-        for of in records
+        (*_place(record), record["group"], estimate_text(record), *(record[name] for name in about))
+        for record in records
     ]
     return OutputRows((*keys, "group", "estimate, 95 %", *about), rows)
 
@@ -301,16 +272,16 @@ def _width(rows: OutputRows, count: int) -> int:
     return Grid.of(first.columns, list(first.values)).width
 
 
-def _place(of: _Record) -> tuple[str, ...]:
-    return (of["metric"], *([of["setting"]] if "setting" in of else []))
+def _place(record: _Record) -> tuple[str, ...]:
+    return (record["metric"], *([record["setting"]] if "setting" in record else []))
 
 
-def _head(of: _Record) -> str:
+def _head(record: _Record) -> str:
     """'gossip (3 runs)', 'gossip / tree, paired'."""
-    if of["estimate"] != "mean":
-        paired = ", paired" if of["estimate"].startswith("paired") else ""
-        return f"{of['group']}{paired}"
-    return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
+    if record["estimate"] != "mean":
+        paired = ", paired" if record["estimate"].startswith("paired") else ""
+        return f"{record['group']}{paired}"
+    return f"{record['group']} ({record['runs']} run{'s' if record['runs'] != 1 else ''})"
 
 
 def estimate_text(record: _Record) -> str | None:

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import make_folder
 from vizpub.model.errors import InputError
@@ -70,38 +69,31 @@ _STEPS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command, which calls others of the app."""
+def demo(
+    ctx: typer.Context,
+    settings: Settings,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Directory for the Gephi file and the plots."),
+    ] = Path("demo"),
+) -> None:
+    """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
 
-    def demo(
-        settings: Settings,
-        out: Annotated[
-            Path,
-            typer.Option(
-                "--out", metavar="DIR", help="Directory for the Gephi file and the plots."
-            ),
-        ] = Path("demo"),
-    ) -> None:
-        """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
+    Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
+    plots it. If the run exists already, it is only queried.
 
-        Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
-        plots it. If the run exists already, it is only queried.
+    Examples:
 
-        Examples:
-
-        ```
-        vizpub demo
-        ```
-        """
-        _run_steps(app, settings, out)
-
-    app.command("demo", rich_help_panel="Set-up")(command(demo))
-
-
-def _run_steps(app: typer.Typer, settings: Settings, out: Path) -> None:
-    commands = typer.main.get_command(app)
+    ```
+    vizpub demo
+    ```
+    """
     make_folder(out)
-    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
+    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
+        if not folder.is_dir():
+            raise InputError("the example trace is not installed", f"looked in {folder}")
+        trace = folder.resolve()  # in a checkout it is a link
+    ingest = f"ingest {shlex.quote(str(trace))} --run {_RUN}"
     first = _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
     for step in (first, *_STEPS):
         line = step.line if step is first else step.line.format(out=shlex.quote(str(out)))
@@ -109,7 +101,7 @@ def _run_steps(app: typer.Typer, settings: Settings, out: Path) -> None:
             print(f"\n{step.title}", flush=True)
         print(f"$ vizpub {line}", flush=True)
         arguments = [*settings.as_arguments(), *shlex.split(line)]
-        if code := commands.main(arguments, "vizpub", standalone_mode=False):
+        if code := ctx.find_root().command.main(arguments, "vizpub", standalone_mode=False):
             raise typer.Exit(code)
     print(f"""
 Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
@@ -119,11 +111,3 @@ Or on the command line: vizpub query           (lists the queries)
 Your own traces:        vizpub ingest FOLDER --run NAME
 Stop the local Neo4j:   vizpub neo4j stop
 See the overlay play:   vizpub explore {_RUN}""")
-
-
-def _trace() -> Path:
-    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
-    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
-        if folder.is_dir():
-            return folder.resolve()  # in a checkout it is a link
-    raise InputError("the example trace is not installed", f"looked in {folder}")

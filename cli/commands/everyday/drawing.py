@@ -41,7 +41,7 @@ class Drawing:
     peer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Plot metrics of this peer; repeat it for more lines.",
+            help="Plot metrics of this peer; repeatable, one line each.",
             autocompletion=complete_peers,
         ),
     ] = None

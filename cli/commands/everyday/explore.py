@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from vizpub.cli.completion import complete_runs
-from vizpub.cli.options import command
+from vizpub.cli.options import OpenBrowser, OptionalRun
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.streams import launch_pages
 from vizpub.model.errors import UseError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explore", rich_help_panel="Questions")(command(explore))
 
 
 @dataclass(frozen=True)
@@ -26,20 +20,13 @@ class _Serving:
 
     port: Annotated[
         int,
-        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at (0: any)."),
+        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on (0: any free one)."),
     ] = 0
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS", help="Address to listen at; others than this machine need a token."
-        ),
+        typer.Option(metavar="ADDRESS", help="Address to listen on; other machines need a token."),
     ] = "127.0.0.1"
-    launch: Annotated[
-        bool | None,
-        typer.Option(
-            "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
-        ),
-    ] = None
+    launch: OpenBrowser = None
     allow_commands: Annotated[
         bool,
         typer.Option(
@@ -52,14 +39,14 @@ class _Serving:
 def explore(
     settings: Settings,
     serving: _Serving,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    run: OptionalRun = None,
 ) -> None:
-    """Look at a run in a web browser: its overlay plays with its metrics, and its messages spread.
+    """Watch a run in a web browser: its overlay over time, its metrics, and how messages spread.
 
-    Without RUN, the page lists the runs. It needs neither Neo4j nor Spark, and reads the run's
-    files while it is open: Ctrl-C ends it. Nothing is written but layouts, in the user's cache. The
-    page follows a run that is collected. At another address than this machine's, and with
-    --allow-commands, the printed address has a token; what is sent can be read on the way.
+    Without RUN, the page lists the runs. It needs neither Neo4j nor Spark: it reads the run's
+    files until you press Ctrl-C, and follows a run that is collected. It writes only layouts, to
+    the user's cache. With --allow-commands, or a --host that other machines can reach, the printed
+    address contains a token; the traffic is not encrypted.
 
     Examples:
 
@@ -82,9 +69,8 @@ def explore(
 
     def ready(address: str) -> None:
         print(address, flush=True)
-        settings.say("the page is served until Ctrl-C")
-        if sys.stdout.isatty() if serving.launch is None else serving.launch:
-            typer.launch(address)
+        settings.say("serving the page; press Ctrl-C to stop")
+        launch_pages([address], serving.launch)
 
     listening = Listening(serving.host, serving.port, serving.allow_commands)
     with suppress(KeyboardInterrupt):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
-from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Layers, Output, OutputFile, RunName, Window, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
@@ -36,14 +37,6 @@ REPLACED = "was replaced"
 GROWN = "has grown"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Write a run as GEXF or CSV.")
-    for function in (gexf, csv, check):
-        group.command()(command(function))
-    app.add_typer(group, name="export", rich_help_panel="Files")
-
-
 @dataclass(frozen=True)
 class _Part:
     """The part of a run to write as GEXF."""
@@ -51,7 +44,8 @@ class _Part:
     topic: Annotated[
         str | None,
         typer.Option(
-            help="Only this topic's subscribers and their links.", autocompletion=complete_topics
+            help="Export only this topic's subscribers and their links.",
+            autocompletion=complete_topics,
         ),
     ] = None
     message: Annotated[
@@ -63,7 +57,9 @@ class _Part:
     layers: Layers = None
     parallel: Annotated[
         bool,
-        typer.Option("--parallel", help="One edge per layer and topic, not one per pair of peers."),
+        typer.Option(
+            "--parallel", help="Write one edge per layer and topic, not per pair of peers."
+        ),
     ] = False
     attributes: Annotated[
         str | None,
@@ -76,10 +72,7 @@ def gexf(
     run: RunName,
     part: _Part,
     window: Window,
-    file: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
-    ] = None,
+    file: OutputFile = None,
 ) -> None:
     """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
 
@@ -123,7 +116,14 @@ class _GexfJob:
         """Write the rows of a run, read inside `guard`; `stored` has metrics of peers."""
         with self.settings.progress() as progress:
             options = _export_options(self.part, self.window, rows.facts, progress)
-            values = None if self.part.message else self._metrics(rows, options, stored)
+            values = None
+            if stored and not self.part.message:
+                values = _metric_values(stored, options)
+            elif not self.part.message:
+                self.settings.say(
+                    f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
+                    "metrics of peers are left out)"
+                )
             with _open_gexf(self.file) as out, guard:
                 counts = _write_gexf(rows, self.part, options, values, out)
         self.settings.say(
@@ -133,17 +133,6 @@ class _GexfJob:
             tick = rows.message(self.part.message).tick
             if note := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
                 self.settings.say(f"({note})")
-
-    def _metrics(
-        self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
-    ) -> Iterator[MetricRun] | None:
-        if stored:
-            return _metric_values(stored, options)
-        self.settings.say(
-            f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
-            "metrics of peers are left out)"
-        )
-        return None
 
 
 @contextmanager
@@ -173,7 +162,7 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
 
 @contextmanager
 def _open_gexf(file: Path | None) -> Iterator[TextIO]:
-    """Open the output with `opened`, which also writes to pipes and devices."""
+    """Open the output; standard output is written in UTF-8 in any locale."""
     from vizpub.graphstore.gexf.export import gexf_output
 
     with open_output(file) as out:
@@ -258,24 +247,19 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
+    from vizpub.model.metrics import OF_MESSAGES
     from vizpub.model.tables import TABLES
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
-    for one, file in _csv_files(chosen, place).items():
-        if stored.has(one.name) or tables:
-            rows = OutputRows.of_arrow(one.names, stored.scan(one.name, one.names))
+    for table, file in _csv_files(chosen, place).items():
+        if stored.has(table.name) or tables:
+            rows = OutputRows.of_arrow(table.names, stored.scan(table.name, table.names))
             show_rows(rows, Output("csv", file), settings)
-    if (note := stored.facts.provisional()) and any(map(_has_messages, chosen)):
+    has_messages = any({*table.names} & {"message", *OF_MESSAGES} for table in chosen)
+    if has_messages and (note := stored.facts.provisional()):
         settings.say(f"({note})")
-
-
-def _has_messages(table: Table) -> bool:
-    """Return True if the table has a column about messages."""
-    from vizpub.model.metrics import OF_MESSAGES
-
-    return bool({*table.names} & {"message", *OF_MESSAGES})
 
 
 def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
@@ -285,7 +269,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     if place is None:
         raise UseError("give an output directory: -o DIR")
     make_folder(place)
-    return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
+    return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
 
 
 def check(
@@ -293,7 +277,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if there is any.
+    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if anything.
 
     Examples:
 
@@ -305,7 +289,10 @@ def check(
 
     problems = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not problems:
-        settings.say(f"{amount(len(files), 'file')} that Gephi reads without a complaint")
+        settings.say(f"{amount(len(files), 'file')} without problems for Gephi")
         return
     show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
     raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")
+
+
+GROUP = command_group("export", "Write a run as GEXF or CSV.", gexf=gexf, csv=csv, check=check)

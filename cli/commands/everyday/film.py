@@ -60,7 +60,7 @@ def write_scenes(
 def choose_scenes(
     run: Run, drawing: PlotOptions, window: Window, messages: Sequence[str]
 ) -> Scenes:
-    """The figures of a  Raises: UseError for what has no film, and options without effect."""
+    """The figures of a film. Raises: UseError for what has no film, and options without effect."""
     kind = drawing.kind
     if kind not in FILM_KINDS:
         kinds = " or ".join(f"--kind {name}" for name in FILM_KINDS)

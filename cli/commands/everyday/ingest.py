@@ -15,7 +15,15 @@ from vizpub.analytics.options import ENGINES, Measures
 from vizpub.cli.commands.neo4j.load import load_stored
 from vizpub.cli.commands.runs.runs import show_summary
 from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
-from vizpub.cli.options import Master, Output, RunName, comma_list, command
+from vizpub.cli.options import (
+    GapTolerance,
+    Master,
+    NoBetweenness,
+    NoLoad,
+    Output,
+    RunName,
+    comma_list,
+)
 from vizpub.cli.service import LoadOptions, remove_stale
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import to_stdout
@@ -33,15 +41,11 @@ if TYPE_CHECKING:
 ALREADY = "is already complete"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ingest", rich_help_panel="Runs")(command(ingest))
-    app.command("settle", rich_help_panel="Runs")(command(settle))
-
-
 OwnMetrics: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."),
+    typer.Option(
+        metavar="FILE.py:NAME", help="Also measure a metric of your own (docs/metrics.md)."
+    ),
 ]
 
 
@@ -59,11 +63,9 @@ class ReadingOptions:
     ] = "auto"
     interval: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Length of an interval (traces: 1s by default)."),
+        typer.Option(metavar="DURATION", help="Length of an interval (default for traces: 1s)."),
     ] = None
-    gap_tolerance: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
-    ] = 0
+    gap_tolerance: GapTolerance = 0
     input_run: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="The run to ingest if the input holds several."),
@@ -86,13 +88,15 @@ class ReadingOptions:
     ] = None
     undirected: Annotated[
         bool,
-        typer.Option("--undirected", help="Each row of an edge list is a link either way."),
+        typer.Option(
+            "--undirected", help="Read each row of an edge list as a link in both directions."
+        ),
     ] = False
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of delimited text, such as src,dst,-,interval (-: left out).",
+            help="Columns of delimited text, such as src,dst,-,interval (- skips one).",
         ),
     ] = None
     time_unit: Annotated[
@@ -111,15 +115,13 @@ class ReadingOptions:
             autocompletion=complete_engines,
         ),
     ] = "auto"
-    no_betweenness: Annotated[
-        bool,
-        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
-    ] = False
+    no_betweenness: NoBetweenness = False
     max_edge_visits: Annotated[
         float,
         typer.Option(
             metavar="LINKS",
             min=1,
+            show_default=f"{Measures.max_edge_visits:g}",
             help="Sample metrics that would traverse more links per interval: n·(n+m) for "
             "betweenness, 1/64 of that for distances.",
         ),
@@ -139,19 +141,15 @@ class IngestOptions(LoadOptions):
     ] = False
     no_settle: Annotated[
         bool,
-        typer.Option(
-            "--no-settle", help="With --append: end with an error if the run must be rebuilt."
-        ),
+        typer.Option("--no-settle", help="With --append: fail if the run must be rebuilt."),
     ] = False
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")
+        bool, typer.Option("--strict", help="Exit with code 1 if any input was refused or damaged.")
     ] = False
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
     ] = False
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
     master: Master = None
     profile: Annotated[
         bool,
@@ -164,27 +162,25 @@ class SettleOptions(LoadOptions):
     """Options for the run that is rebuilt."""
 
     metric: OwnMetrics = None
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
     master: Master = None
 
 
 def ingest(
     settings: Settings,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or -.")
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or - for stdin.")
     ],
     run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
     reading: ReadingOptions,
-    handling: IngestOptions,
+    options: IngestOptions,
     output: Output,
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
     Records that cannot be read go to the table `quarantine` and are counted. The rest is
     ingested, unless most records were refused. The same command resumes an ingest that was
-    interrupted. With --append, files that the run does not have yet are added to it.
+    interrupted. With --append, it adds files that the run does not have yet.
 
     Examples:
 
@@ -199,33 +195,40 @@ def ingest(
     """
     from vizpub.ingest.inputs.standard_input import stdin_as_file
     from vizpub.ingest.pipeline import ingest as run_ingest
+    from vizpub.questions.summary import damaged_inputs
 
     with (
         stdin_as_file(paths, sys.stdin, settings.scratch) as files,
         settings.progress() as progress,
     ):
-        outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
+        outcome = run_ingest(_request(settings, files, run, reading, options), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' {ALREADY}")
     _show(outcome.run, output, settings)
-    for line in _account_lines(outcome.account) if handling.profile else ():
+    for line in _account_lines(outcome.account) if options.profile else ():
         settings.say(line)
     if not outcome.already_complete:
         settings.say(outcome.account.summary_line())
-    if (refusals := _refusal_note(outcome.run)) and not handling.strict:
-        settings.say(refusals)
-    if not handling.no_load:
-        load_stored(settings, outcome.run, handling)
-    elif handling.replace or handling.append:
+    refusals = []
+    if count := outcome.run.rows("quarantine"):
+        see = f"vizpub runs show {run} quarantine"
+        refusals = [f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}"]
+    if refusals and not options.strict:
+        settings.say(refusals[0])
+    if not options.no_load:
+        load_stored(settings, outcome.run, options)
+    elif options.replace or options.append:
         remove_stale(settings, outcome.run)
-    if handling.strict:
-        _check_all_accepted(outcome.run)
+    if not options.strict:
+        return
+    if details := [*refusals, *damaged_inputs(outcome.run)]:
+        raise CheckFailed("some input was refused or damaged (--strict)", details)
 
 
 def settle(
     settings: Settings,
     run: RunName,
-    handling: SettleOptions,
+    options: SettleOptions,
     output: Output,
 ) -> None:
     """Rebuild a run from all of its files, with late reports.
@@ -241,19 +244,19 @@ def settle(
     ```
     """
     from vizpub.ingest.measures.own import load_own_metrics
-    from vizpub.ingest.pipeline import settle_run as make_anew
+    from vizpub.ingest.pipeline import settle_run
     from vizpub.runstore.store import open_run
 
     with settings.progress() as progress:
         stored = open_run(settings.workspace, run)
-        metrics = load_own_metrics(handling.metric or ())
-        outcome = make_anew(stored, metrics, handling.master, progress)
+        metrics = load_own_metrics(options.metric or ())
+        outcome = settle_run(stored, metrics, options.master, progress)
     _show(outcome.run, output, settings)
     settings.say(outcome.account.summary_line())
-    if handling.no_load:
+    if options.no_load:
         remove_stale(settings, outcome.run)
     else:
-        load_stored(settings, outcome.run, handling)
+        load_stored(settings, outcome.run, options)
 
 
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
@@ -269,7 +272,7 @@ def _request(
     paths: tuple[str, ...],
     run: str,
     reading: ReadingOptions,
-    handling: IngestOptions,
+    options: IngestOptions,
 ) -> IngestRequest:
     from vizpub.ingest.measures.choice import MeasurementOptions
     from vizpub.ingest.measures.own import load_own_metrics
@@ -304,12 +307,12 @@ def _request(
                 own=load_own_metrics(reading.metric or ()),
             ),
         ),
-        replace=handling.replace,
-        append=handling.append,
-        settle=not handling.no_settle,
-        keep_going=handling.keep_going,
-        master=handling.master,
-        profile=handling.profile,
+        replace=options.replace,
+        append=options.append,
+        settle=not options.no_settle,
+        keep_going=options.keep_going,
+        master=options.master,
+        profile=options.profile,
     )
 
 
@@ -332,21 +335,3 @@ def _account_lines(account: Account) -> Iterator[str]:
     for job in account.longest_jobs(_JOBS_SHOWN):
         seconds = job.end - job.begin
         yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"
-
-
-def _refusal_note(run: StoredRun) -> str:
-    """The number of refused records and the command that shows them; empty if there are none."""
-    count = run.rows("quarantine")
-    see = f"vizpub runs show {run.name} quarantine"
-    return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""
-
-
-def _check_all_accepted(run: StoredRun) -> None:
-    """Check that all input was ingested.
-
-    Raises: CheckFailed if records were refused or files are damaged.
-    """
-    from vizpub.questions.summary import damaged_inputs
-
-    if details := [*filter(None, [_refusal_note(run)]), *damaged_inputs(run)]:
-        raise CheckFailed("some input was refused or damaged (--strict)", details)

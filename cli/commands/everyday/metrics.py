@@ -14,20 +14,13 @@ from vizpub.cli.completion import (
     complete_peers,
     complete_topics,
 )
-from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
+from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from vizpub.questions.run import Run
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("metrics", rich_help_panel="Metrics")(command(metrics))
 
 
 @dataclass(frozen=True)
@@ -36,19 +29,21 @@ class _Part:
 
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Only these columns.", autocompletion=complete_columns),
+        typer.Option(
+            metavar="A,B,…", help="Print only these columns.", autocompletion=complete_columns
+        ),
     ] = None
     peer: Annotated[
-        str | None, typer.Option(help="Only this peer.", autocompletion=complete_peers)
+        str | None, typer.Option(help="Print only this peer.", autocompletion=complete_peers)
     ] = None
     topic: Annotated[
-        str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+        str | None, typer.Option(help="Include only this topic.", autocompletion=complete_topics)
     ] = None
     sort: Annotated[
         str | None,
         typer.Option(
             metavar="A,-B,…",
-            help="Sort by these columns; - before one = the largest first. Unknown comes last.",
+            help="Sort by these columns, in descending order after a -; unknown values come last.",
             autocompletion=complete_columns,
         ),
     ] = None
@@ -58,23 +53,22 @@ class _Part:
         float | None,
         typer.Option(
             metavar="P",
-            help="percolation: probability that a neighbour that does not subscribe gets a copy "
-            "(default: what the run shows).",
+            help="For percolation: probability that a neighbour without a subscription gets a copy "
+            "(default: as observed in the run).",
         ),
     ] = None
     sigma: Annotated[
         float | None,
         typer.Option(
             metavar="P",
-            help="percolation: probability that a peer subscribes (default: who does).",
+            help="For percolation: probability that a peer subscribes (default: as observed).",
         ),
     ] = None
     totals: Annotated[
         bool,
         typer.Option(
             "--totals",
-            help="What is counted per interval, added up: a row for each peer or topic. Unknown "
-            "intervals are left out.",
+            help="Add up the counts of all known intervals, in one row per peer or topic.",
         ),
     ] = False
 
@@ -95,7 +89,7 @@ def metrics(
 ) -> None:
     """Print the metrics of a run: per interval, or of its peers, topics or messages.
 
-    `gauges` are numbers that peers report of their own, such as lookups.
+    `gauges` are the system's own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
     happened; the table is stored with the run, for compare and plot.
     `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
@@ -121,7 +115,11 @@ def metrics(
     opened = Run.open(settings.workspace, run)
     chosen = comma_list(part.layers)
     if table == "percolation":
-        opened = _with_percolation(settings, opened, part, chosen)
+        from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
+
+        options = PercolationOptions(chosen or None, part.gamma, part.sigma)
+        with settings.progress() as progress:
+            opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
     elif part.gamma is not None or part.sigma is not None:
         raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
     elif chosen:
@@ -136,21 +134,10 @@ def metrics(
     table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
     sort = comma_list(part.sort) or ()
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
-    rows = OutputRows.of_arrow(table_rows.column_names, table_rows.to_batches(10_000))
+    rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
     rows = replace(rows, leaving=_dispensable_columns(rows.columns, sort), provisional=provisional)
     show_rows(rows, output, settings)
-
-
-def _with_percolation(
-    settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
-) -> Run:
-    """The run with its prediction, which is computed now if it is not stored yet."""
-    from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
-
-    asked = PercolationOptions(tuple(layers) if layers else None, part.gamma, part.sigma)
-    with settings.progress() as progress:
-        return ensure_percolation(settings.workspace, run, asked, progress=progress)
 
 
 def _dispensable_columns(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:

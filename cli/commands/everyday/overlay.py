@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
-from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
-from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
+from vizpub.cli.completion import complete_peers, complete_topics
+from vizpub.cli.options import Layers, Limit, MessageName, Moment, Output, RunName, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -19,12 +19,6 @@ from vizpub.model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (path, topic, topics, dissemination, missed):
-        app.command(rich_help_panel="Questions")(command(function))
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ def path(
     ends: _Ends,
     moment: Moment,
     output: Output,
-    every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print all shortest paths.")] = False,
 ) -> None:
     """Find a shortest path between two peers along the overlay's links at a given time.
 
@@ -140,12 +134,12 @@ def topics(
 def dissemination(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    message: MessageName,
     output: Output,
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
 
-    A delay is counted from the publication; other formats have the times of the run.
+    The tree has delays since the publication, the other formats the times of the run.
 
     Examples:
 
@@ -184,11 +178,11 @@ def dissemination(
 def missed(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    message: MessageName,
     output: Output,
     layers: Layers = None,
 ) -> None:
-    """Print the eligible peers that never received a message, and why as far as it is known.
+    """Print the eligible peers that never received a message, and why, if that is known.
 
     A peer refused it, left while it spread, had no neighbours, or none of its neighbours had it.
     Neighbours are those at the publication, over links in either direction.
@@ -220,8 +214,8 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _show(table: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
-    rows = OutputRows.of_arrow(table.column_names, table.to_batches())
-    show_rows(replace(rows, provisional=provisional), output, settings)
+    rows = replace(OutputRows.of_table(table), provisional=provisional)
+    show_rows(rows, output, settings)
 
 
 class Reception(NamedTuple):

@@ -11,9 +11,9 @@ import typer
 from vizpub.cli.commands.everyday import film
 from vizpub.cli.commands.everyday.drawing import Drawing, PlotOptions
 from vizpub.cli.completion import KINDS, complete_plotted
-from vizpub.cli.options import Output, RunName, Window, comma_list, command
+from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import OutputRows, replaced_file, show_rows
+from vizpub.cli.terminal.output import OutputRows, show_rows, write_figure
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 TIMES_OR_PEERS = "give several times or several peers, not both"
 ONE_MESSAGE = "name exactly one message to draw as a tree"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plot", rich_help_panel="Metrics")(command(plot))
 
 
 def plot(
@@ -49,7 +44,7 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="METRIC...",
-            help="Columns of the metrics; messages, for coverage and tree.",
+            help="Columns of metrics; for coverage and tree, messages.",
             autocompletion=complete_plotted,
         ),
     ] = None,
@@ -59,7 +54,7 @@ def plot(
     `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
     (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column.
-    `gauges/lookups` is a number that peers report of their own.
+    `gauges/lookups` is a number of the system's own.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
@@ -87,7 +82,7 @@ def plot(
     vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```
     """
-    from vizpub.analytics.figures import FILM_FORMATS, FORMATS, save
+    from vizpub.analytics.figures import FILM_FORMATS, FORMATS
     from vizpub.questions.run import Run
 
     form = file.suffix.lower().removeprefix(".")
@@ -102,14 +97,11 @@ def plot(
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
     drawing.check_unused()
     data, figure = _draw_figure(Run.open(settings.workspace, run), drawing, window, metrics or ())
-    with replaced_file(file) as place:
-        save(figure, place, form)
-    settings.say(f"wrote {file}")
+    write_figure(figure, file, settings)
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
-            settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")
-    rows = OutputRows.of_arrow(data.column_names, data.to_batches())
-    show_rows(rows, Output("csv", file.with_suffix(".csv")), settings)
+            settings.say(f"{name} is unknown everywhere in the figure; see: vizpub runs show {run}")
+    show_rows(OutputRows.of_table(data), Output("csv", file.with_suffix(".csv")), settings)
 
 
 def _draw_figure(
@@ -135,12 +127,12 @@ def _series(
     from vizpub.analytics.figures import series
 
     if _are_gauges(metrics):
-        of = "gauges"
-        data = (_metric_rows if drawing.peer else _gauge_rows)(run, of, metrics, drawing, window)
+        table = "gauges"
+        data = (_metric_rows if drawing.peer else _gauge_rows)(run, table, metrics, drawing, window)
     else:
-        of = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
-        data = _metric_rows(run, of, metrics, drawing, window)
-    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
+        table = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
+        data = _metric_rows(run, table, metrics, drawing, window)
+    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, table))
 
 
 def _series_table(metrics: Sequence[str]) -> str:
@@ -151,7 +143,7 @@ def _series_table(metrics: Sequence[str]) -> str:
 
 
 def _metric_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+    run: Run, table: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """The rows of a metrics table; peer by peer if there are several."""
     import pyarrow as pa
@@ -160,13 +152,13 @@ def _metric_rows(
 
     first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
-    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, table, metrics, where) for where in wheres])
 
 
-def _read_metrics(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
+def _read_metrics(run: Run, table: str, metrics: Sequence[str], where: Where) -> pa.Table:
     """The rows of a metrics table, or of gauges, each in a column of its full name."""
-    if of != "gauges":
-        return run.metrics(of, metrics, where).to_arrow()
+    if table != "gauges":
+        return run.metrics(table, metrics, where).to_arrow()
     names = [name.removeprefix(_GAUGE_PREFIX) for name in metrics]
     gauges = run.gauges(names, where).to_arrow()
     full = dict(zip(names, metrics, strict=True))
@@ -185,7 +177,7 @@ def _are_gauges(metrics: Sequence[str]) -> bool:
 
 
 def _gauge_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+    run: Run, table: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
     import pyarrow as pa
@@ -193,7 +185,7 @@ def _gauge_rows(
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.questions.gauges import checked_gauges
 
-    run.facts.check_known(of)
+    run.facts.check_known(table)
     # Every second part is a gauge: gauges/hops/per/lookups.
     checked_gauges(run.stored, [name for metric in metrics for name in metric.split("/")[1::2]])
     between = window.intervals(run.clock, run.facts.epoch)
@@ -205,11 +197,11 @@ def _gauge_rows(
     return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
 
 
-def _by_peer(drawing: Drawing, of: str) -> str | None:
+def _by_peer(drawing: Drawing, table: str) -> str | None:
     """The column that distinguishes lines if several peers (for messages: publishers) are given."""
     if len(drawing.peers) == 1:
         return None
-    return "publisher_name" if of == "messages" else "peer_name"
+    return "publisher_name" if table == "messages" else "peer_name"
 
 
 def _title(run: Run, *about: str) -> str:
@@ -221,11 +213,11 @@ def _distribution(
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import density, distribution
 
-    of, title = _distribution_table(run, metrics), _title(run, drawing.subject)
+    table, title = _distribution_table(run, metrics), _title(run, drawing.subject)
     if drawing.at is None:
-        data, by = _metric_rows(run, of, metrics, drawing, window), _by_peer(drawing, of)
+        data, by = _metric_rows(run, table, metrics, drawing, window), _by_peer(drawing, table)
     else:
-        data, by = _rows_at_times(run, of, metrics, drawing), "interval"
+        data, by = _rows_at_times(run, table, metrics, drawing), "interval"
     if drawing.kind == "density":
         return data, density(data, metrics, title, by=by)
     above = drawing.kind == "ccdf"
@@ -236,11 +228,13 @@ def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
     if _are_gauges(metrics):
         return "gauges"
-    tables = {of: run.stored.definition(f"metrics/{of}") for of in ("messages", "peers", "topics")}
-    return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
+    for table in ("messages", "peers", "topics"):
+        if set(metrics) <= set(run.stored.definition(f"metrics/{table}").names):
+            return table
+    return "peers"
 
 
-def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
+def _rows_at_times(run: Run, table: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
     """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
@@ -252,7 +246,7 @@ def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) 
         run.clock.interval_of(run.tick_at(text)) for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
-    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, table, metrics, where) for where in wheres])
 
 
 def _coverage(

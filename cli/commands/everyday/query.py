@@ -13,10 +13,9 @@ import typer
 from vizpub.cli.completion import (
     complete_parameters,
     complete_queries,
-    complete_runs,
     complete_values,
 )
-from vizpub.cli.options import Layers, Limit, Output, command
+from vizpub.cli.options import Layers, Limit, OptionalRun, Output, Timeout
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -27,19 +26,13 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from vizpub.cypher import Statement
+    from vizpub.cypher import Parameter, Statement
     from vizpub.graphstore.ask.free_text import Stream
     from vizpub.graphstore.ask.queries import Answer, Limits
 
 
 _MEMORY = 2 * 2**30
 """Bytes that an answer may take: not every server bounds a row."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (query, cypher):
-        app.command(rich_help_panel="Questions")(command(function))
 
 
 @dataclass(frozen=True)
@@ -56,9 +49,7 @@ class QueryOptions:
             autocompletion=complete_parameters,
         ),
     ] = None
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
-    ] = "30s"
+    timeout: Timeout = "30s"
     limit: Limit = 0
 
     @property
@@ -108,7 +99,7 @@ def query(
     settings: Settings,
     question: _LayerQueryOptions,
     output: Output,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    run: OptionalRun = None,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME|FILE.cypher", autocompletion=complete_queries)
     ] = None,
@@ -116,13 +107,13 @@ def query(
         list[str] | None, typer.Argument(metavar="VALUE", autocompletion=complete_values)
     ] = None,
 ) -> None:
-    """Run a shipped query, or one of your own in a file, on a run; alone it lists the queries.
+    """Run a shipped query, or your own from a file, on a run; alone, list the queries.
 
-    Values are given in the order of the list, or by name with -p. Peers, topics and messages
+    Give values in the order of the list, or by name with -p. Peers, topics and messages
     have their names in the source. A time is an interval number, `first`, `last`, or a time
     since the run's start such as 12.5s. `vizpub query NAME` explains one query.
 
-    A file begins with a header like those in cypher/queries/, and can only read.
+    Your file begins with a header like those in cypher/queries/. Queries can only read.
 
     Examples:
 
@@ -136,6 +127,8 @@ def query(
     vizpub query runs
     ```
     """
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
+
     if run is None:
         show_rows(_list_queries(), output, settings)
     elif name is None:
@@ -143,7 +136,9 @@ def query(
     elif name.endswith(".cypher"):
         _answer_own(settings, question, output, run, Path(name), values or [])
     else:
-        arguments = _bind_values(_shipped_query(name, run), values or [], question.values)
+        if name not in query_names() and run in query_names():
+            raise UseError(f"the run comes first: vizpub query {name} {run}")
+        arguments = _bind_values(shipped_query(name), values or [], question.values)
         print_answer(settings, output, name, run, arguments, question.limits)
 
 
@@ -164,17 +159,8 @@ def _answer_word(settings: Settings, question: QueryOptions, output: Output, wor
         print_answer(settings, output, word, None, question.values, question.limits)
 
 
-def _shipped_query(name: str, run: str) -> Statement:
-    """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
-    from vizpub.graphstore.ask.queries import query_names, shipped_query
-
-    if name not in query_names() and run in query_names():
-        raise UseError(f"the run comes first: vizpub query {name} {run}")
-    return shipped_query(name)
-
-
 def _bind_values(
-    query: Statement, words: Sequence[str], named: Mapping[str, str]
+    query: Statement, words: Sequence[str], by_name: Mapping[str, str]
 ) -> dict[str, str]:
     """The values by name: those without one are in the order of the header."""
     from vizpub.graphstore.ask.parameters import user_parameters
@@ -185,9 +171,9 @@ def _bind_values(
         most = amount(len(order), "value")
         raise UseError(f"query {query.name} takes {most}, not {len(words)}: {takes}")
     placed = dict(zip(order, words, strict=False))
-    for twice in placed.keys() & named.keys():
+    for twice in placed.keys() & by_name.keys():
         raise UseError(f"parameter {twice} is given twice")
-    return placed | dict(named)
+    return placed | dict(by_name)
 
 
 def _answer_own(
@@ -213,15 +199,18 @@ def _answer_own(
 
 def _list_queries() -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
-    from vizpub.graphstore.ask.queries import query_names
-    from vizpub.graphstore.ask.queries import shipped_query as found
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
 
-    def usage(name: str) -> str:
-        parameters = user_parameters(found(name))
-        return " ".join(f"[{p.name}]" if p.optional else p.name for p in parameters)
+    queries = map(shipped_query, query_names())
+    rows = [
+        (query.name, " ".join(map(_usage, user_parameters(query))), query.purpose)
+        for query in queries
+    ]
+    return OutputRows(("query", "parameters", "answers"), rows)
 
-    columns = ("query", "parameters", "answers")
-    return OutputRows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
+
+def _usage(parameter: Parameter) -> str:
+    return f"[{parameter.name}]" if parameter.optional else parameter.name
 
 
 def _explain_query(query: Statement) -> OutputRows:
@@ -229,7 +218,7 @@ def _explain_query(query: Statement) -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
 
     takes = [
-        (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
+        (_usage(p), "time" if p.type == "tick" else p.type, p.meaning)
         for p in user_parameters(query)
     ]
     gives = [(column.name, "answer", column.meaning) for column in query.columns]
@@ -259,9 +248,10 @@ def ask_query(
     """The answer of a shipped query; parameters that are null are left out."""
     from vizpub.graphstore.ask.queries import Limits, ask
 
-    given = {key: value for key, value in values.items() if value is not None}
+    parameters = {key: value for key, value in values.items() if value is not None}
+    limits = limits or Limits()
     with querying(settings, run) as neo4j, bounded_memory(_MEMORY):
-        return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
+        return ask(neo4j.driver, neo4j.database, name, parameters, run=run, limits=limits)
 
 
 def show_answer(
@@ -288,10 +278,10 @@ def cypher(
     question: CypherOptions,
     output: Output,
 ) -> None:
-    """Run a Cypher query of your own. It can only read.
+    """Run your own Cypher query, which can only read.
 
     All runs share one database: filter by `run`, as the examples do. A parameter that
-    is valid JSON is read as JSON, any other as text.
+    is valid JSON is read as JSON, any other one as text.
 
     Examples:
 
@@ -302,7 +292,10 @@ def cypher(
     """
     from vizpub.graphstore.ask.free_text import open_stream
 
-    statement = _standard_input() if text == "-" else text
+    try:
+        statement = sys.stdin.read().removeprefix(MARK) if text == "-" else text
+    except UnicodeDecodeError as error:
+        raise UseError("standard input is not UTF-8 text") from error
     values: dict[str, Any] = dict(question.values)
     with (
         querying(settings) as neo4j,
@@ -312,10 +305,3 @@ def cypher(
         for warning in stream.warnings:
             settings.say(f"Neo4j: {warning}", "warning")
         show_answer(stream, output, settings)
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read().removeprefix(MARK)
-    except UnicodeDecodeError as error:
-        raise UseError("standard input is not UTF-8 text") from error

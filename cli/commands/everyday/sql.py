@@ -1,4 +1,4 @@
-"""`vizpub sql`: questions to the tables of a run in SQL, from the store."""
+"""`vizpub sql`: queries the tables of a run in SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.options import Limit, Output, RunName, Timeout
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK, text_of
@@ -19,22 +19,13 @@ from vizpub.model.errors import UseError, cause_of
 from vizpub.model.sizes import parse_size
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sql", rich_help_panel="Metrics")(command(sql))
-
-
 @dataclass(frozen=True)
 class SqlBounds:
     """Bounds of the query's rows, time and memory."""
 
     limit: Limit = 0
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
-    ] = "5m"
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory that the query may take.")] = (
-        "2GB"
-    )
+    timeout: Timeout = "5m"
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory limit of the query.")] = "2GB"
 
 
 def sql(
@@ -49,9 +40,9 @@ def sql(
 ) -> None:
     """Query the tables of a run in DuckDB's SQL; without a query, list the tables.
 
-    A table has the name that `vizpub tables` gives, with a dot for the slash: `metrics.peers`.
-    Beside each number of a peer, topic or message stands its name: `peer`, `peer_name`. It
-    needs no Neo4j, reads only what the query needs, and can change nothing. What does not fit into
+    Tables have the names that `vizpub tables` lists, with a dot for the slash: `metrics.peers`.
+    Each number of a peer, topic or message has its name beside it: `peer`, `peer_name`. The
+    query needs no Neo4j, reads only the columns it names, and can change nothing. Data that exceeds
     half of --memory goes to temporary files, up to ten times as much.
 
     Examples:
@@ -71,7 +62,7 @@ def sql(
     limits = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
     with bounded_memory(limits.memory), of_run.answer(opened, query, limits=limits) as batches:
         rows = OutputRows.of_arrow(batches.schema.names, batches)
-        show_rows(rows.first(bounds.limit) if bounds.limit else rows, output, settings)
+        show_rows(rows.first(bounds.limit), output, settings)
 
 
 def _query_text(text: str) -> str:

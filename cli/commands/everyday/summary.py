@@ -1,4 +1,4 @@
-"""`vizpub summary`: what a run counts, by the definitions of tracestat."""
+"""`vizpub summary`: counts of a run, by the definitions of tracestat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_topics
-from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.options import Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import json_safe
 from vizpub.cli.terminal.output import OutputRows, open_output, output_format, show_rows
@@ -18,17 +18,12 @@ if TYPE_CHECKING:
     from vizpub.questions.tracestat import Tracestat
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("summary", rich_help_panel="Metrics")(command(summary))
-
-
 def summary(
     settings: Settings,
     run: RunName,
     output: Output,
     topic: Annotated[
-        str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+        str | None, typer.Option(help="Include only this topic.", autocompletion=complete_topics)
     ] = None,
 ) -> None:
     """Count what a run published, delivered, refused and sent, as libp2p's tracestat does.

@@ -1,4 +1,4 @@
-"""`vizpub tables`: what every table and column of a run means."""
+"""`vizpub tables`: explains every table and column of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_runs, complete_tables
-from vizpub.cli.options import Output, command
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 
@@ -28,11 +28,6 @@ _BY_MODULES = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tables", rich_help_panel="Runs")(command(tables))
-
-
 def tables(
     settings: Settings,
     output: Output,
@@ -46,7 +41,7 @@ def tables(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="The tables of this run, with its own metrics.",
+            help="Explain the tables of this run, with its own metrics.",
             autocompletion=complete_runs,
         ),
     ] = None,
@@ -55,7 +50,7 @@ def tables(
 
     The list names the step of an ingest that makes each table: a text of SQL, or a module.
 
-    For a metric this includes how it reads the direction of links, and its value on
+    The definition of a metric says how it treats the direction of links, and which value it has on
     a graph that is empty or disconnected.
 
     Examples:
@@ -120,16 +115,12 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "type": column.type + (" or null" if column.nullable else ""),
             "unit": column.unit,
             "meaning": column.meaning,
-            **_graph_notes(column.graph, column.degenerate, table),
+            # Tables without metrics of a graph have no use for these two columns.
+            **(
+                dict(zip(_OF_GRAPH, (column.graph, column.degenerate), strict=True))
+                if table.name.startswith("metrics/")
+                else {}
+            ),
         }
         for column in table
     ]
-
-
-def _graph_notes(graph: str, degenerate: str, table: Table) -> dict[str, str]:
-    # Tables without metrics of a graph have no use for these two columns.
-    return (
-        dict(zip(_OF_GRAPH, (graph, degenerate), strict=True))
-        if table.name.startswith("metrics/")
-        else {}
-    )

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from vizpub.cli.options import Output, comma_list, command
+from vizpub.cli.groups import LazyGroup, command_group
+from vizpub.cli.options import Output, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from vizpub.simulators.channels.layout import ChannelLayout
     from vizpub.simulators.channels.parameters import ChannelParameters
     from vizpub.simulators.channels.running import ChannelMeasurement
 
-_HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
+_HELP = """Measure broadcast channels without reports: mappings, overload and staleness.
 
 The channels, clients and pages are those of `vizpub simulate channels` with the same options and
 seed. The paper lacks pages: a rule that is our reading of it is marked so.
@@ -35,35 +35,6 @@ vizpub channels utal --mappings all --seeds 5
 vizpub channels gdfr --mappings all --figure gdfr.png
 ```
 """
-
-
-class _ChannelsGroup(TyperGroup):
-    """Commands that are created on use, since their options are those of compiled code."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands."""
-        return [*_COMMANDS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name. Raises: UnknownName."""
-        from vizpub.simulators.channels.parameters import ChannelParameters
-
-        if cmd_name not in _COMMANDS:
-            raise UnknownName("command", cmd_name, [*_COMMANDS])
-        function = _COMMANDS[cmd_name]
-        function.__annotations__["parameters"] = ChannelParameters
-        app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        app.command(cmd_name)(command(function))
-        return typer.main.get_command(app)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    channels = typer.Typer(
-        cls=_ChannelsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    channels.callback()(lambda: None)
-    app.add_typer(channels, name="channels", help=_HELP, rich_help_panel="Runs")
 
 
 @dataclass(frozen=True)
@@ -112,7 +83,7 @@ def _say_readings(settings: Settings, chosen: list[ChannelParameters]) -> None:
         settings.say(f"our reading of the paper, which lacks pages: {text}")
 
 
-def _mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Output) -> None:
+def mapping(settings: Settings, parameters: Any, draw: _DrawOptions, output: Output) -> None:
     """Show what a static mapping puts on each channel, and where that breaks (AnalyzeMapping).
 
     total_p is the summed probability of the channel's pages; breaking_gap_ms the mean gap between
@@ -126,7 +97,7 @@ def _mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Out
     """
     from vizpub.simulators.channels.liftoff import analyze_mapping
 
-    loads = analyze_mapping(who.layout(parameters))
+    loads = analyze_mapping(draw.layout(parameters))
     rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in loads]
     show_rows(
         OutputRows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings
@@ -147,16 +118,16 @@ class _RowOptions:
     """Subject of the rows."""
 
     of: Annotated[
-        _RowKind, typer.Option(metavar="run|channel|client", help="A row for each of these.")
+        _RowKind, typer.Option(metavar="run|channel|client", help="Print one row for each.")
     ] = _RowKind.run
 
 
-def _measure(
+def measure(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
-    each: _RowOptions,
+    subject: _RowOptions,
     output: Output,
 ) -> None:
     """Measure staleness, queues, losses, fluff and flow rates at one update rate (--gap).
@@ -178,12 +149,12 @@ def _measure(
     from vizpub.simulators.engine.parameters import us
 
     chosen = load.of(parameters)
-    columns, rows_of = _ROWS[each.of]
+    columns, rows_of = _ROWS[subject.of]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
-        layout = who.layout(one)
+        layout = draw.layout(one)
         updates = layout.draw_updates(load.updates, us(one.gap))
-        measurement = run(layout, updates, apart=each.of is _RowKind.client)
+        measurement = run(layout, updates, apart=subject.of is _RowKind.client)
         rows += [(one.mapping, *row) for row in rows_of(measurement)]
     show_rows(OutputRows(("mapping", *columns), rows), output, settings)
     _say_readings(settings, chosen)
@@ -237,19 +208,19 @@ class _SearchOptions:
     ] = 0.005
 
 
-def _utal(
+def utal(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
     search: _SearchOptions,
     output: Output,
 ) -> None:
     """Find the update time at liftoff (UTAL): the mean gap at which channels begin to overload.
 
-    By bisection to 0.2 %, with the same updates ever closer. predicted_ms is what the mapping says,
-    where it is static. Staleness, fluff and the share of updates that all their clients heard are
-    those at the UTAL. An empty UTAL: the channels never overload.
+    Bisects to 0.2 %, with the same updates at shorter and shorter gaps. predicted_ms is the
+    prediction of a static mapping. Staleness, fluff and the share of updates that all their clients
+    heard are those at the UTAL. If the UTAL is empty, the channels never overload.
 
     Examples:
 
@@ -263,9 +234,9 @@ def _utal(
     rows = []
     for one in chosen:
         for more in range(search.seeds):
-            point = liftoff(who.layout(one, more), load.updates, search.threshold)
+            point = liftoff(draw.layout(one, more), load.updates, search.threshold)
             gaps = (_ms(point.gap_us), _ms(point.predicted_us))
-            rows.append((one.mapping, who.seed + more, *gaps, *_measures(point.at)))
+            rows.append((one.mapping, draw.seed + more, *gaps, *_measures(point.at)))
     columns = ("mapping", "seed", "utal_ms", "predicted_ms", *_MEASURES)
     show_rows(OutputRows(columns, rows), output, settings)
     settings.say(
@@ -296,14 +267,16 @@ class _RateOptions:
     steps: Annotated[int, typer.Option(metavar="N", min=2, help="Number of update rates.")] = 25
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Draw it, as PNG, SVG or PDF."),
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Also draw a figure: a .png, .svg or .pdf file."
+        ),
     ] = None
 
 
-def _gdfr(
+def gdfr(
     settings: Settings,
     parameters: Any,
-    who: _DrawOptions,
+    draw: _DrawOptions,
     load: _LoadOptions,
     rates: _RateOptions,
     output: Output,
@@ -322,7 +295,7 @@ def _gdfr(
     from vizpub.simulators.channels.liftoff import curve, liftoff
 
     chosen = load.of(parameters)
-    ends = [liftoff(who.layout(one), load.updates).gap_us for one in chosen]
+    ends = [liftoff(draw.layout(one), load.updates).gap_us for one in chosen]
     liftoff_gaps = [gap for gap in ends if gap is not None]
     if not liftoff_gaps:
         raise UseError("these channels never overload: give more updates, or fewer channels")
@@ -330,7 +303,7 @@ def _gdfr(
     per_second = [highest * step / rates.steps for step in range(1, rates.steps + 1)]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
-        runs = curve(who.layout(one), [1e6 / rate for rate in per_second], load.updates)
+        runs = curve(draw.layout(one), [1e6 / rate for rate in per_second], load.updates)
         rows += [
             (one.mapping, rate, 1000 / rate, at.gdfr, at.sdfr, _ms(at.global_staleness))
             for rate, at in zip(per_second, runs, strict=True)
@@ -368,8 +341,22 @@ _ROWS: dict[
     _RowKind.client: (("client", "heard", *_MEASURES[:3]), _client_rows),
 }
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "gdfr": _gdfr,
-    "mapping": _mapping,
-    "measure": _measure,
-    "utal": _utal,
+    "gdfr": gdfr,
+    "mapping": mapping,
+    "measure": measure,
+    "utal": utal,
 }
+
+
+class _ChannelsGroup(LazyGroup):
+    def names(self) -> Sequence[str]:
+        return [*_COMMANDS]
+
+    def create(self, name: str) -> Callable[..., None]:
+        from vizpub.simulators.channels.parameters import ChannelParameters
+
+        _COMMANDS[name].__annotations__["parameters"] = ChannelParameters
+        return _COMMANDS[name]
+
+
+GROUP = command_group("channels", _HELP, cls=_ChannelsGroup)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from vizpub.cli.commands.lab.simulate import SimulationOptions, simulate_all
+from vizpub.cli.commands.lab.simulate import SimulationOptions, ingest_reports, simulate_all
 from vizpub.cli.completion import complete_runs
+from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import subscriptions_of
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 
 _HELP = """Construct an overlay for given subscriptions, and write its reports.
@@ -33,31 +32,6 @@ vizpub construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --pa
 """
 
 
-class _AlgorithmsGroup(TyperGroup):
-    """A command for each algorithm, created on use as those of the systems are."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the algorithms."""
-        from vizpub.simulators.designs.algorithms import ALGORITHMS
-
-        return list(ALGORITHMS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of an algorithm. Raises: UnknownName."""
-        if cmd_name not in self.list_commands(ctx):
-            raise UnknownName("algorithm", cmd_name, self.list_commands(ctx))
-        return _create_command(cmd_name)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    algorithms = typer.Typer(
-        cls=_AlgorithmsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    algorithms.callback()(lambda: None)
-    app.add_typer(algorithms, name="construct", help=_HELP, rich_help_panel="Runs")
-
-
 @dataclass(frozen=True)
 class _InputOptions:
     """A stored run whose subscriptions replace a workload's, and the compiled construction."""
@@ -66,7 +40,7 @@ class _InputOptions:
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Take peers and subscriptions from this run instead of --peers and --workload.",
+            help="Use peers and subscriptions of this run instead of --peers and --workload.",
             autocompletion=complete_runs,
         ),
     ] = None
@@ -77,51 +51,14 @@ class _InputOptions:
         bool,
         typer.Option(
             "--parquet",
-            help="Compiled, for up to millions of peers: one interval, as Parquet "
+            help="Use compiled code, for millions of peers: one interval, as Parquet "
             "(cd-oda-ii, cd-max, cd-max-ref).",
         ),
     ] = False
 
 
-def _create_command(name: str) -> Any:
-    from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
-
-    def construct(
-        settings: Settings,
-        parameters: Any,
-        world: Any,
-        source: _InputOptions,
-        running: SimulationOptions,
-    ) -> None:
-        chosen = {**asdict(parameters), **asdict(world)}
-        if source.run is not None:
-            chosen |= subscriptions_of(settings, source.run, source.at)
-        elif source.at != "last":
-            raise UseError("--at needs --run RUN")
-        if source.parquet:
-            _construct_parquet(settings, name, chosen, running)
-        else:
-            simulate_all(settings, system_of(name), chosen, running)
-
-    construct.__doc__ = f"""{CLASSES[name].__doc__}
-
-Options can also be set in a TOML file (--config); the command line takes precedence.
-
-Examples:
-
-```
-vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
-vizpub construct {name} --run monday --at 12 --ingest designed --no-load
-```
-"""
-    construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    app.command(name)(command(construct))
-    return typer.main.get_command(app)
-
-
 def _construct_parquet(
-    settings: Settings, name: str, chosen: dict[str, Any], running: SimulationOptions
+    settings: Settings, name: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
     from vizpub.reports.records import RunHeader
@@ -131,21 +68,21 @@ def _construct_parquet(
     from vizpub.simulators.engine.parameters import us
     from vizpub.simulators.engine.plan import make_plan
 
-    plan = make_plan(system_of(name), chosen, running.seed)
+    plan = make_plan(system_of(name), chosen, options.seed)
     world = plan.world
     still = ("intervals", 1), ("churn", "none"), ("publications", "none")
     if wrong := [option for option, value in still if getattr(world, option) != value]:
         raise UseError(f"--parquet writes one interval of peers at rest: leave out --{wrong[0]}")
     if plan.parameters.near:
         raise UseError("--parquet has no delays: leave out --near")
-    if running.runs > 1:
+    if options.runs > 1:
         raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
     header = RunHeader(
         run=plan.name, protocol=plan.protocol, parameters=plan.describe(), seed=plan.seed,
         interval_us=us(world.interval),
     )  # fmt: skip
-    out = running.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
-    if (out / "reports.parquet").exists() and not running.replace:
+    out = options.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
+    if (out / "reports.parquet").exists() and not options.replace:
         raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
     design = Design(name, plan.parameters.refine)
     summary = write_parquet(design, world.peers, world.get_workload(), header, out)
@@ -154,19 +91,58 @@ def _construct_parquet(
         f"maximum degree {summary.maximum:,}; subscriptions {summary.drawing:.1f} s, overlay "
         f"{summary.constructing:.1f} s, file {summary.writing:.1f} s; {out}"
     )
-    if running.ingest is not None:
-        _ingest(settings, out, running)
+    if options.ingest is not None:
+        ingest_reports(settings, options.ingest, out, options, no_betweenness=True)
 
 
-def _ingest(settings: Settings, out: Path, running: SimulationOptions) -> None:
-    from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
-    from vizpub.cli.options import Output
+_EXAMPLES = """
+Options can also be set in a TOML file (--config); the command line takes precedence.
 
-    ingest(
-        settings,
-        [str(out)],
-        str(running.ingest),
-        ReadingOptions(source="reports", layers=running.layers, no_betweenness=True),
-        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
-        Output(),
-    )
+Examples:
+
+```
+vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
+vizpub construct {name} --run monday --at 12 --ingest designed --no-load
+```
+"""
+
+
+class _AlgorithmsGroup(LazyGroup):
+    kind = "algorithm"
+
+    def names(self) -> Sequence[str]:
+        from vizpub.simulators.designs.algorithms import ALGORITHMS
+
+        return list(ALGORITHMS)
+
+    def create(self, name: str) -> Callable[..., None]:
+        from vizpub.simulators.designs.system import (
+            CLASSES,
+            DesignParameters,
+            OneInterval,
+            system_of,
+        )
+
+        def construct(
+            settings: Settings,
+            parameters: Any,
+            world: Any,
+            source: _InputOptions,
+            options: SimulationOptions,
+        ) -> None:
+            chosen = {**asdict(parameters), **asdict(world)}
+            if source.run is not None:
+                chosen |= subscriptions_of(settings, source.run, source.at)
+            elif source.at != "last":
+                raise UseError("--at needs --run RUN")
+            if source.parquet:
+                _construct_parquet(settings, name, chosen, options)
+            else:
+                simulate_all(settings, system_of(name), chosen, options)
+
+        construct.__doc__ = f"{CLASSES[name].__doc__}\n{_EXAMPLES.format(name=name)}"
+        construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
+        return construct
+
+
+GROUP = command_group("construct", _HELP, cls=_AlgorithmsGroup)

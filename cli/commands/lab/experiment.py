@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.options import Master, Output, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Master, Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
 from vizpub.machine.files import make_folder
@@ -37,15 +38,6 @@ vizpub experiment list
 vizpub experiment run dissemination
 ```
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    experiments = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-    experiments.command("list")(command(list_experiments))
-    experiments.command("show")(command(show_experiment))
-    experiments.command("run")(command(run))
-    app.add_typer(experiments, name="experiment", help=_HELP, rich_help_panel="Runs")
 
 
 _Name = Annotated[
@@ -281,3 +273,6 @@ def _show_claims(settings: Settings, results: Findings, report: Path) -> None:
     rows = [(claim.what, claim.outcome, claim.ours, claim.published) for claim in results.judged]
     show_rows(OutputRows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
     settings.say(f"{results.summary}; see {report}")
+
+
+GROUP = command_group("experiment", _HELP, list=list_experiments, show=show_experiment, run=run)

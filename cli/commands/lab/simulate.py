@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import topology_of
-from vizpub.cli.options import Master, comma_list, command
+from vizpub.cli.options import Master, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
@@ -20,42 +20,7 @@ from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from vizpub.simulators.engine.folder import Folder, Result
-    from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.plan import Plan
-
-
-class _SystemsGroup(TyperGroup):
-    """A command for each system. It is created on use, since importing a system loads compiled
-    code.
-    """
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """`models`, and the names of the systems."""
-        from vizpub.simulators.engine.systems import SYSTEMS
-
-        return [*super().list_commands(ctx), *sorted(SYSTEMS)]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a system. Raises: UnknownName."""
-        from vizpub.simulators.engine.systems import SYSTEMS
-
-        if cmd_name in SYSTEMS or ":" in cmd_name:
-            return _create_command(cmd_name)
-        subcommand = super().get_command(ctx, cmd_name)
-        if subcommand is None:
-            raise UnknownName("system", cmd_name, self.list_commands(ctx))
-        return subcommand
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    systems = typer.Typer(
-        cls=_SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
-    )
-    systems.command("models")(command(models))
-    # Without a callback, Typer treats a group with one command as that command.
-    systems.callback()(lambda: None)
-    app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
 
 
 _HELP = """Simulate an overlay whose peers report: a command for each system.
@@ -107,7 +72,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
         content = toml_of(value)
     except (OSError, ValueError) as error:
         raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
-    options = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
+    options = {p.name: p for p in ctx.command.params if p.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in content.items()}
     for name, item in chosen.items():
         if name not in options:
@@ -146,7 +111,8 @@ class SimulationOptions:
     ingest: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Also ingest, as a run of this name (several: NAME-SEED)."
+            metavar="NAME",
+            help="Also ingest the reports as a run of this name (several: NAME-SEED).",
         ),
     ] = None
     layers: Annotated[
@@ -160,7 +126,7 @@ class SimulationOptions:
     live: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Report to this collector, too, at the pace of the clock."
+            metavar="URL", help="Also report to this collector, at the pace of the clock."
         ),
     ] = None
     speed: Annotated[
@@ -179,29 +145,6 @@ class SimulationOptions:
             help="A TOML file with any of these options.",
         ),
     ] = None
-
-
-def _create_command(name: str) -> Any:
-    """The command that simulates a system."""
-    from vizpub.simulators.engine.plan import world_of
-    from vizpub.simulators.engine.systems import system_named
-
-    entry = system_named(name)
-    parameters_type = entry.parameters_type
-    help_text = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
-
-    def simulate(
-        settings: Settings, parameters: Any, world: Any, running: SimulationOptions
-    ) -> None:
-        chosen = {**asdict(parameters), **asdict(world)}
-        chosen |= _run_topology(settings, chosen.get("topology"))
-        simulate_all(settings, name, chosen, running)
-
-    simulate.__doc__ = help_text
-    simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    app.command(name)(command(simulate))
-    return typer.main.get_command(app)
 
 
 def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
@@ -237,52 +180,52 @@ vizpub simulate {name} --config study.toml --runs 5
 
 
 def simulate_all(
-    settings: Settings, system: str, chosen: dict[str, Any], running: SimulationOptions
+    settings: Settings, system: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
     from vizpub.simulators.engine.plan import make_plan
 
-    seeds = range(running.seed, running.seed + running.runs)
+    seeds = range(options.seed, options.seed + options.runs)
     plans = [make_plan(system, chosen, seed) for seed in seeds]
-    folders = [_folder(settings, running, plan) for plan in plans]
-    if running.ingest is not None:
-        _check_ingest(settings, plans, running)
-    elif running.layers or running.no_load:
+    folders = [_folder(settings, options, plan) for plan in plans]
+    if options.ingest is not None:
+        _check_ingest(settings, plans, options)
+    elif options.layers or options.no_load:
         raise UseError("--layers and --no-load need --ingest NAME")
-    if running.live and running.runs > 1:
+    if options.live and options.runs > 1:
         raise UseError("--live reports one run: give --runs 1")
     # Another simulation in one of the folders is an error now, not after the first runs.
     reused = [
-        folder.result(plan, replace=running.replace) is not None
+        folder.result(plan, replace=options.replace) is not None
         for plan, folder in zip(plans, folders, strict=True)
     ]
-    if running.runs == 1:
-        results = [_simulate_one(settings, plans[0], folders[0], running)]
+    if options.runs == 1:
+        results = [_simulate_one(settings, plans[0], folders[0], options)]
     else:
-        results = _simulate_many(settings, plans, folders, running)
+        results = _simulate_many(settings, plans, folders, options)
     _show_results(settings, plans, folders, results)
     if any(reused):
         which = ", ".join(plan.name for plan, old in zip(plans, reused, strict=True) if old)
         settings.say(f"simulated before: {which}; --replace simulates again")
-    if running.ingest is not None:
+    if options.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
-            _ingest(settings, _run_name(running, plan), folder, running)
+            ingest_reports(settings, _run_name(options, plan), folder.reports, options)
 
 
-def _check_ingest(settings: Settings, plans: Sequence[Plan], running: SimulationOptions) -> None:
+def _check_ingest(settings: Settings, plans: Sequence[Plan], options: SimulationOptions) -> None:
     """Check that the ingest after the simulation would take its options. Raises: UseError."""
     from vizpub.model.run import check_run_name
     from vizpub.runstore.collection import check_name
     from vizpub.runstore.store import open_run, run_names
 
-    for layer in comma_list(running.layers) or ():
+    for layer in comma_list(options.layers) or ():
         if layer not in plans[0].layers:
             raise UnknownName("layer", layer, plans[0].layers, "--layers")
     stored_names = run_names(settings.workspace)
     for plan in plans:
-        name = check_run_name(_run_name(running, plan))
+        name = check_run_name(_run_name(options, plan))
         check_name(settings.workspace, name)
-        if name in stored_names and not running.replace:
+        if name in stored_names and not options.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed
             is_other = made_from != (plan.protocol, plan.seed) or plan.list_changes(
@@ -295,41 +238,37 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Simulation
                 )
 
 
-def _run_name(running: SimulationOptions, plan: Plan) -> str:
-    return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
+def _run_name(options: SimulationOptions, plan: Plan) -> str:
+    return f"{options.ingest}-{plan.seed}" if options.runs > 1 else f"{options.ingest}"
 
 
-def _folder(settings: Settings, running: SimulationOptions, plan: Plan) -> Folder:
+def _folder(settings: Settings, options: SimulationOptions, plan: Plan) -> Folder:
     from vizpub.simulators.engine.folder import Folder
 
-    if running.out is None:
+    if options.out is None:
         return Folder(settings.workspace / "simulations" / plan.name)
-    return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
+    return Folder(options.out if options.runs == 1 else options.out / f"seed-{plan.seed}")
 
 
 def _simulate_one(
-    settings: Settings, plan: Plan, folder: Folder, running: SimulationOptions
+    settings: Settings, plan: Plan, folder: Folder, options: SimulationOptions
 ) -> Result:
+    from vizpub.simulators.engine.live import Live
     from vizpub.simulators.engine.simulation import simulate
 
+    live = None
+    if options.live is not None:
+        live = Live(options.live, os.environ.get("VIZPUB_TOKEN"), options.speed)
     try:
         with settings.progress() as progress:
-            return simulate(plan, folder, progress, replace=running.replace, live=_live(running))
+            return simulate(plan, folder, progress, replace=options.replace, live=live)
     except KeyboardInterrupt:
         settings.say(f"the finished intervals are in {folder.reports}")
         raise
 
 
-def _live(running: SimulationOptions) -> Live | None:
-    from vizpub.simulators.engine.live import Live
-
-    if running.live is None:
-        return None
-    return Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
-
-
 def _simulate_many(
-    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: SimulationOptions
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], options: SimulationOptions
 ) -> list[Result]:
     from vizpub.ingest.spark.tasks import run_in_tasks
     from vizpub.simulators.engine.reporter import BLOCK
@@ -337,7 +276,7 @@ def _simulate_many(
 
     # Executors may work in other directories.
     tasks = [
-        (plan, folder.absolute(), running.replace)
+        (plan, folder.absolute(), options.replace)
         for plan, folder in zip(plans, folders, strict=True)
     ]
     try:
@@ -347,7 +286,7 @@ def _simulate_many(
                 tasks,
                 step="simulating",
                 scratch=settings.scratch,
-                master=running.master,
+                master=options.master,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -383,15 +322,54 @@ def _show_results(
     show_rows(OutputRows.of_records(rows), Output(), settings)
 
 
-def _ingest(settings: Settings, name: str, folder: Folder, running: SimulationOptions) -> None:
+def ingest_reports(
+    settings: Settings,
+    name: str,
+    reports: Path,
+    options: SimulationOptions,
+    *,
+    no_betweenness: bool = False,
+) -> None:
+    """Ingest the reports of a simulation as a run."""
     from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
     from vizpub.cli.options import Output
 
     ingest(
         settings,
-        [str(folder.reports)],
+        [str(reports)],
         name,
-        ReadingOptions(source="reports", layers=running.layers),
-        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
+        ReadingOptions(source="reports", layers=options.layers, no_betweenness=no_betweenness),
+        IngestOptions(replace=options.replace, no_load=options.no_load, master=options.master),
         Output(),
     )
+
+
+class _SystemsGroup(LazyGroup):
+    kind = "system"
+
+    def names(self) -> Sequence[str]:
+        from vizpub.simulators.engine.systems import SYSTEMS
+
+        return sorted(SYSTEMS)
+
+    def creates(self, name: str) -> bool:
+        return ":" in name or super().creates(name)
+
+    def create(self, name: str) -> Callable[..., None]:
+        from vizpub.simulators.engine.plan import world_of
+        from vizpub.simulators.engine.systems import system_named
+
+        def simulate(
+            settings: Settings, parameters: Any, world: Any, options: SimulationOptions
+        ) -> None:
+            chosen = {**asdict(parameters), **asdict(world)}
+            chosen |= _run_topology(settings, chosen.get("topology"))
+            simulate_all(settings, name, chosen, options)
+
+        entry = system_named(name)
+        simulate.__doc__ = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
+        simulate.__annotations__ |= {"parameters": entry.parameters_type, "world": world_of(name)}
+        return simulate
+
+
+GROUP = command_group("simulate", _HELP, cls=_SystemsGroup, models=models)

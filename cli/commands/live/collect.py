@@ -1,4 +1,4 @@
-"""`vizpub collect`: reports of running peers become a run while they come."""
+"""`vizpub collect`: collects reports from running peers into a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import comma_list, command
+from vizpub.cli.options import GapTolerance, NoBetweenness, NoLoad, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from vizpub.collector.place import CollectionPlace
 
 _POLL_S = 0.2
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("collect", rich_help_panel="Runs")(command(collect))
 
 
 @dataclass(frozen=True)
@@ -52,21 +47,18 @@ class ClosingOptions:
     ] = 16
     peers: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The names of all peers, one per line, if known."),
+        typer.Option(
+            metavar="FILE", help="File with the names of all peers, one per line, if known."
+        ),
     ] = None
-    gap_tolerance: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
-    ] = 0
+    gap_tolerance: GapTolerance = 0
     message_window: Annotated[
         int | None,
         typer.Option(
             metavar="N", min=0, help="Intervals after which a message is final (default: 64)."
         ),
     ] = None
-    no_betweenness: Annotated[
-        bool,
-        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
-    ] = False
+    no_betweenness: NoBetweenness = False
     fields: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Fields that peers are asked to report (default: all)."),
@@ -90,7 +82,7 @@ class InputOptions:
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Also ask this reporter, or those of a file with a URL on each line (repeatable).",
+            help="Also ask this reporter, or those in a file with one URL per line; repeatable.",
         ),
     ] = None
     kafka: Annotated[
@@ -107,17 +99,20 @@ class InputOptions:
             metavar="FILE", help="Properties of Kafka's client, as kcat has them: NAME=VALUE."
         ),
     ] = None
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = (
         "127.0.0.1"
     )
     port: Annotated[
         int,
         typer.Option(
-            metavar="PORT", min=0, max=65535, help="Port to listen at (0: as before, or any)."
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port to listen on (0: the last one, or any free one).",
         ),
     ] = 0
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Ask for no token; only on this machine.")
+        bool, typer.Option("--no-token", help="Require no token; only on this machine.")
     ] = False
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")
@@ -131,29 +126,25 @@ class InputOptions:
     ] = "1kB"
     max_log: Annotated[
         str,
-        typer.Option(
-            metavar="SIZE", help="Ask reporters to wait while more than this is in the log."
-        ),
+        typer.Option(metavar="SIZE", help="Make reporters wait while the log is larger."),
     ] = "1GB"
     max_disk: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Take nothing while log and batches are larger (default: no limit).",
+            help="Accept nothing while log and batches are larger (default: no limit).",
         ),
     ] = None
     reserve: Annotated[
-        str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")
+        str, typer.Option(metavar="SIZE", help="Accept nothing while less is free on the disk.")
     ] = "256MB"
     allow_commands: Annotated[
         bool,
-        typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
+        typer.Option("--allow-commands", help="Let `vizpub tell` make peers leave and join."),
     ] = False
     past_damage: Annotated[
         bool,
-        typer.Option(
-            "--past-damage", help="Continue after damage of the log, without the damaged part."
-        ),
+        typer.Option("--past-damage", help="Continue without the damaged part of the log."),
     ] = False
     revive: Annotated[
         bool,
@@ -161,16 +152,14 @@ class InputOptions:
             "--revive", help="Rebuild a removed run from everything that was collected for it."
         ),
     ] = False
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
-        False
-    )
+    no_load: NoLoad = False
 
 
 def collect(
     settings: Settings,
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
-    waiting: ClosingOptions,
-    taking: InputOptions,
+    closing: ClosingOptions,
+    inputs: InputOptions,
     stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
 ) -> None:
     """Collect reports from running peers into a run.
@@ -206,7 +195,7 @@ def collect(
     if stop and _stop_collector(place, settings.say):
         settings.say(f"run '{run}' has ended")
         return
-    request = _collect_request(settings, place, waiting, taking, stop=stop)
+    request = _collect_request(settings, place, closing, inputs, stop=stop)
     if run_collector(request, settings.say):
         settings.say(f"run '{run}' has ended")
     else:
@@ -227,88 +216,82 @@ def _stop_collector(place: CollectionPlace, say: Callable[[str], None]) -> bool:
 def _collect_request(
     settings: Settings,
     place: CollectionPlace,
-    waiting: ClosingOptions,
-    taking: InputOptions,
+    closing: ClosingOptions,
+    inputs: InputOptions,
     *,
     stop: bool,
 ) -> CollectRequest:
     from vizpub.collector.closing import ClosingRules
     from vizpub.collector.collect import CollectRequest
+    from vizpub.collector.inputs.pull import TargetList
     from vizpub.collector.intake import IntakeLimits
 
+    targets = tuple(inputs.pull or ())
+    TargetList(targets).targets()  # a wrong one is an error now
     options = replace(settings, quiet=False, json_log=True).as_arguments()
     load = [sys.executable, "-m", "vizpub.cli", *options, "load", place.run, "--follow"]
     return CollectRequest(
         place,
-        parse_duration_us(waiting.interval),
+        parse_duration_us(closing.interval),
         ClosingRules(
-            parse_duration_us(waiting.lateness) / 1_000_000,
-            waiting.ahead,
-            waiting.gap_tolerance,
-            peers_of(waiting.peers) if waiting.peers else None,
+            parse_duration_us(closing.lateness) / 1_000_000,
+            closing.ahead,
+            closing.gap_tolerance,
+            peers_of(closing.peers) if closing.peers else None,
         ),
         IntakeLimits(
-            taking.max_peers,
-            parse_size(taking.max_name),
-            parse_size(taking.max_log),
-            parse_size(taking.max_disk) if taking.max_disk else None,
-            parse_size(taking.reserve),
+            inputs.max_peers,
+            parse_size(inputs.max_name),
+            parse_size(inputs.max_log),
+            parse_size(inputs.max_disk) if inputs.max_disk else None,
+            parse_size(inputs.reserve),
         ),
-        _listen_options(taking),
-        waiting.message_window,
-        not waiting.no_betweenness,
-        _report_fields(waiting.fields),
-        taking.allow_commands,
-        taking.watch,
-        _pull_targets(taking),
-        _topic(taking, place.run),
-        () if taking.no_load else load,
+        _listen_options(inputs),
+        closing.message_window,
+        not closing.no_betweenness,
+        _report_fields(closing.fields),
+        inputs.allow_commands,
+        inputs.watch,
+        targets,
+        _topic(inputs, place.run),
+        () if inputs.no_load else load,
         stop,
-        taking.revive,
-        taking.past_damage,
+        inputs.revive,
+        inputs.past_damage,
     )
 
 
-def _pull_targets(taking: InputOptions) -> tuple[str, ...]:
-    """The reporters to ask. Raises: UseError for a wrong target or a file that cannot be read."""
-    from vizpub.collector.inputs.pull import TargetList
-
-    targets = tuple(taking.pull or ())
-    TargetList(targets).targets()
-    return targets
-
-
-def _topic(taking: InputOptions, run: str) -> Topic | None:
+def _topic(inputs: InputOptions, run: str) -> Topic | None:
     """The topic of Kafka to read; null = none.
 
     Raises: UseError where the options do not fit, or Kafka's client does not take them.
     """
-    if taking.kafka is None and taking.topic is None and taking.kafka_config is None:
+    if inputs.kafka is None and inputs.topic is None and inputs.kafka_config is None:
         return None
-    if not taking.kafka or not taking.topic:
+    if not inputs.kafka or not inputs.topic:
         raise UseError("--kafka and --topic belong together: give both, or none")
     from vizpub.collector.inputs.kafka_topic import Topic, TopicReader, read_config
 
-    config = read_config(taking.kafka_config) if taking.kafka_config else {}
-    topic = Topic(taking.kafka, taking.topic, config)
+    config = read_config(inputs.kafka_config) if inputs.kafka_config else {}
+    topic = Topic(inputs.kafka, inputs.topic, config)
     TopicReader(topic, run).close()
     return topic
 
 
-def _listen_options(taking: InputOptions) -> ListenOptions:
+def _listen_options(inputs: InputOptions) -> ListenOptions:
     """The address and its protection. Raises: UseError where others could listen or speak."""
     from vizpub.collector.collect import ListenOptions
     from vizpub.reports.endpoint import is_loopback
 
-    if (taking.certificate is None) != (taking.key is None):
+    if (inputs.certificate is None) != (inputs.key is None):
         raise UseError("--certificate and --key belong together: give both, or none")
-    if not is_loopback(taking.host):
-        if taking.no_token:
+    if not is_loopback(inputs.host):
+        if inputs.no_token:
             raise UseError("--no-token is for this machine only: leave it out, or --host")
-        if taking.certificate is None:
-            raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
+        if inputs.certificate is None:
+            raise UseError(f"at {inputs.host} tokens could be read: give --certificate and --key")
     return ListenOptions(
-        taking.host, taking.port, taking.certificate, taking.key, not taking.no_token
+        inputs.host, inputs.port, inputs.certificate, inputs.key, not inputs.no_token
     )
 
 
@@ -332,5 +315,5 @@ def peers_of(path: Path) -> frozenset[str]:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     peers = frozenset(name for name in names if name and not name.startswith("#"))
     if not peers:
-        raise UseError(f"{path} names no peer")
+        raise UseError(f"{path} has no names of peers")
     return peers

@@ -1,4 +1,4 @@
-"""`vizpub report`: traces that grow, reported to a collector."""
+"""`vizpub report`: reports traces to a collector."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import InputError, UseError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report", rich_help_panel="Runs")(command(report))
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ class ReportingOptions:
         str,
         typer.Option(
             metavar="DURATION",
-            help="A peer without events for this time, to which no peer has a stream, is gone.",
+            help="Time without events and streams after which a peer counts as gone.",
         ),
     ] = "30s"
     end: Annotated[bool, typer.Option("--end", help="Mark the end of the run afterwards.")] = False
@@ -72,8 +66,8 @@ def report(
 ) -> None:
     """Report traces of go-libp2p-pubsub to a collector, each peer in each interval.
 
-    A trace is JSON or protobuf, plain or gzip. With --follow it may still grow, and files that come
-    later are taken, too. The token is in VIZPUB_TOKEN.
+    A trace is JSON or protobuf, plain or gzip. With --follow, traces may still grow, and new files
+    are read, too. Set VIZPUB_TOKEN to the token.
 
     Examples:
 

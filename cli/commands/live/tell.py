@@ -1,14 +1,14 @@
-"""`vizpub tell`: a peer of a run that is collected leaves, or joins again."""
+"""`vizpub tell`: makes a peer leave a collected run, or join it again."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from vizpub.cli.options import RunName, command
+from vizpub.cli.options import CollectorUrl, RunName
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import CheckFailed, ServiceError
@@ -20,11 +20,6 @@ _EXPIRED_S = 10.0
 """After which a command that has expired must be told to have."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tell", rich_help_panel="Runs")(command(tell))
-
-
 @dataclass(frozen=True)
 class TellOptions:
     """The collector, and the time that the command waits for the peer."""
@@ -32,7 +27,7 @@ class TellOptions:
     expires: Annotated[
         str, typer.Option(metavar="DURATION", help="How long the command waits for the peer.")
     ] = "60s"
-    url: Annotated[str | None, typer.Option(metavar="URL", help="Of a collector elsewhere.")] = None
+    url: CollectorUrl = None
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for the peer's answer.")
     ] = False
@@ -43,16 +38,16 @@ def tell(
     run: RunName,
     peer: Annotated[str, typer.Argument(metavar="PEER", help="Name of the peer.")],
     action: Annotated[
-        Literal["leave", "join"], typer.Argument(metavar="leave|join", help="What it does.")
+        Literal["leave", "join"], typer.Argument(metavar="leave|join", help="Action of the peer.")
     ],
-    waiting: TellOptions,
+    options: TellOptions,
 ) -> None:
     """Make a peer leave the overlay of a collected run, or join it again.
 
     The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
     to the collector do. The collector must allow it: `vizpub collect RUN --allow-commands`.
-    For one elsewhere, give its --url, and the admin token in VIZPUB_TOKEN. Exit code 1: the peer
-    did not obey.
+    For a collector elsewhere, give --url, and the admin token in VIZPUB_TOKEN. Exit code 1 if the
+    peer did not obey.
 
     Examples:
 
@@ -64,30 +59,24 @@ def tell(
     from vizpub.collector.http.client import collector_of
     from vizpub.collector.place import CollectionPlace
 
-    seconds = parse_duration_us(waiting.expires) / 1_000_000
-    collector = collector_of(CollectionPlace(settings.workspace, run), waiting.url)
+    seconds = parse_duration_us(options.expires) / 1_000_000
+    collector = collector_of(CollectionPlace(settings.workspace, run), options.url)
     peer_command = collector.tell(peer, action, seconds)
     settings.say(f"command {peer_command['id']} is queued: peer '{peer}' is to {action}")
+    if options.no_wait:
+        return
     end = time.monotonic() + seconds + _EXPIRED_S
-    while peer_command["state"] == "queued" and not waiting.no_wait:
+    while peer_command["state"] == "queued":
         if time.monotonic() > end:
             raise ServiceError(
-                f"the collector at {collector.url} does not say what became of command "
+                f"the collector at {collector.url} does not report the result of command "
                 f"{peer_command['id']}"
             )
         time.sleep(_POLL_S)
         peer_command = collector.find_command(peer_command["id"])
-    if not waiting.no_wait:
-        _print_answer(settings, peer_command)
-
-
-def _print_answer(settings: Settings, peer_command: dict[str, Any]) -> None:
-    """Print the peer's answer. Raises: CheckFailed if the peer did not obey."""
-    peer, why = peer_command["peer"], peer_command["reason"]
     if peer_command["state"] == "expired":
         raise CheckFailed(f"command {peer_command['id']} {EXPIRED}: peer '{peer}' did not answer")
     if peer_command["state"] == "refused":
-        raise CheckFailed(
-            f"peer '{peer}' does not {peer_command['action']}: {why or 'no reason given'}"
-        )
-    settings.say(f"peer '{peer}' has obeyed: {peer_command['action']}")
+        reason = peer_command["reason"] or "no reason given"
+        raise CheckFailed(f"peer '{peer}' does not {action}: {reason}")
+    settings.say(f"peer '{peer}' has obeyed: {action}")

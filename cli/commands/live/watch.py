@@ -1,4 +1,4 @@
-"""`vizpub watch`: a collected run while it grows."""
+"""`vizpub watch`: shows a run while it is collected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.options import RunName, command
+from vizpub.cli.options import CollectorUrl, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import cell_text, printable
 from vizpub.model.errors import VizpubError
@@ -33,26 +33,19 @@ _FACTS = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("watch", rich_help_panel="Runs")(command(watch))
-
-
 def watch(
     settings: Settings,
     run: RunName,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Of a collector elsewhere.")
-    ] = None,
+    url: CollectorUrl = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="End after N intervals.")
     ] = None,
 ) -> None:
     """Show a run while it is collected: the last intervals, its progress, refused reports.
 
-    A collector of this workspace needs no --url. One elsewhere does, with the token `read` in
-    VIZPUB_TOKEN. If the collector disappears, the command waits for it until Ctrl-C or the
-    end of the run; with --rows, that is an error (exit code 3).
+    For a collector elsewhere, give --url, and the token `read` in VIZPUB_TOKEN. If the collector
+    disappears, the command waits for it until Ctrl-C or the end of the run; with --rows, that is an
+    error (exit code 3).
 
     Examples:
 

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.completion import complete_runs
+from vizpub.cli.options import OpenBrowser, OptionalRun
 from vizpub.cli.service import local_server, querying, start_local
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.streams import launch_pages
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from vizpub.graphstore.browser.kit import BrowserAddress
-    from vizpub.graphstore.runs import LoadedRun
 
 
 def browser(
     settings: Settings,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
-    launch: Annotated[
-        bool | None,
-        typer.Option(
-            "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
-        ),
-    ] = None,
+    run: OptionalRun = None,
+    launch: OpenBrowser = None,
     page: Annotated[
         str | None,
         typer.Option(
@@ -49,18 +43,20 @@ def browser(
     vizpub neo4j browser monday --no-open
     ```
     """
+    from vizpub.graphstore.browser.kit import write_kit
+
     address, password = _remote_browser(page) or _local_browser(settings, page)
     shown = [address.link()]
     with querying(settings) as neo4j:
         if run is not None:
-            shown.append(_write_guide(settings, neo4j.open_run(run), address, password))
+            folder = guide_folder(settings, run)
+            guide_file = write_kit(neo4j.open_run(run), address, folder, password)
+            shown.append(guide_file.resolve().as_uri())
     for url in shown:
         print(url)
     guide = "" if run is None else f" and the guide to {run}"
     settings.say(f"Neo4j Browser{guide}; log in as {address.username}, the password is {password}")
-    if sys.stdout.isatty() if launch is None else launch:
-        for url in shown:
-            typer.launch(url)
+    launch_pages(shown, launch)
 
 
 def _remote_browser(page: str | None) -> tuple[BrowserAddress, str] | None:
@@ -93,15 +89,6 @@ def _local_browser(settings: Settings, page: str | None) -> tuple[BrowserAddress
     page_url = (status.browser or "").partition("?")[0]
     address = BrowserAddress(page_url, connection.uri, connection.username, connection.database)
     return address, f"in {ServerHome(status.home).password_file}"
-
-
-def _write_guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
-    """Write the guide of a run; returns its URL. Raises: as
-    vizpub.graphstore.browser.kit.write_kit."""
-    from vizpub.graphstore.browser.kit import write_kit
-
-    folder = guide_folder(settings, run.facts.name)
-    return write_kit(run, address, folder, password).resolve().as_uri()
 
 
 def guide_folder(settings: Settings, run: str) -> Path:

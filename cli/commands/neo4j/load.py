@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vizpub.cli.errors import report
-from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.options import Output, RunName
 from vizpub.cli.service import LoadOptions, connected, querying, stale_copy_message, target
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -23,22 +23,16 @@ EARLIER_COPY = "is the copy of an earlier run of that name"
 COPY_GROWN = "now has the appended intervals"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for function in (load, verify, rebuild):
-        app.command(rich_help_panel="Graph in Neo4j")(command(function))
-
-
 def load(
     settings: Settings,
     run: RunName,
-    filling: LoadOptions,
+    loading: LoadOptions,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Load once for every line of standard input, until its end."),
+        typer.Option("--follow", help="Load again for each line of standard input, until it ends."),
     ] = False,
 ) -> None:
-    """Load a run into Neo4j; `ingest` does it too.
+    """Load a run into Neo4j, as `ingest` does.
 
     An interrupted load resumes; nothing is loaded twice. The target is the Neo4j
     at NEO4J_URI, or the workspace's own, which is started. With --bulk, an empty Neo4j is
@@ -46,9 +40,9 @@ def load(
     With --partitioned, links and subscriptions are also stored by time partition, which keeps
     queries of a long history fast and nearly doubles the relationships.
 
-    The copy of a run that was appended to grows by the difference, and answers queries meanwhile.
-    With --follow, for programs, a load that fails does not end the command; the messages say
-    how each went (vizpub --log-format json).
+    After an append, a load adds only the difference to the copy, which answers queries meanwhile.
+    With --follow, for programs, the command goes on if a load fails; its messages tell
+    the result of each (vizpub --log-format json).
 
     Examples:
 
@@ -60,16 +54,16 @@ def load(
     from vizpub.runstore.store import open_run
 
     if not follow:
-        load_stored(settings, open_run(settings.workspace, run), filling)
+        load_stored(settings, open_run(settings.workspace, run), loading)
         return
     for _ in sys.stdin:
         try:
-            load_stored(settings, open_run(settings.workspace, run), filling)
+            load_stored(settings, open_run(settings.workspace, run), loading)
         except VizpubError as error:
             report(error, debug=settings.debug)
 
 
-def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None = None) -> None:
+def load_stored(settings: Settings, run: StoredRun, loading: LoadOptions | None = None) -> None:
     """Load a run of the store, and print what Neo4j holds of it.
 
     Intervals that another command appended meanwhile are loaded, too.
@@ -77,7 +71,7 @@ def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None 
     from vizpub.graphstore.load.bulk import load
     from vizpub.runstore.store import open_run
 
-    destination = target(settings, filling or LoadOptions())
+    destination = target(settings, loading or LoadOptions())
     with settings.progress() as progress:
         try:
             loaded = load(destination, run.facts, run, progress)
@@ -99,18 +93,16 @@ def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None 
 
 Full = Annotated[
     bool,
-    typer.Option(
-        "--full", help="Read the tables too, and compare every node property by property."
-    ),
+    typer.Option("--full", help="Compare with the tables, and every node property by property."),
 ]
 
 
 def verify(settings: Settings, run: RunName, output: Output, full: Full = False) -> None:
     """Compare a run's copy in Neo4j with its tables; exit code 1 if they differ.
 
-    The copy keeps checksums of the tables, of the generation that it holds, and is compared with
-    these. With --full, it is compared with the tables themselves, which also finds
-    other letters in a name of the right length.
+    The copy has checksums of the tables from which it was loaded, and is compared with them.
+    With --full, it is compared with the tables themselves, which also finds a name that has the
+    right length and wrong letters.
 
     Examples:
 
@@ -171,7 +163,7 @@ def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
     )
 
 
-def rebuild(settings: Settings, run: RunName, filling: LoadOptions) -> None:
+def rebuild(settings: Settings, run: RunName, loading: LoadOptions) -> None:
     """Remove a run's copy in Neo4j, if any, and load it again from the run's tables.
 
     Examples:
@@ -184,8 +176,8 @@ def rebuild(settings: Settings, run: RunName, filling: LoadOptions) -> None:
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with connected(target(settings, filling).connection) as neo4j:
-        if filling.bulk:
+    with connected(target(settings, loading).connection) as neo4j:
+        if loading.bulk:
             require_alone(neo4j.driver, neo4j.database, run)
         neo4j.remove(run, settings)
-    load_stored(settings, stored, filling)
+    load_stored(settings, stored, loading)

@@ -11,19 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from vizpub.cli.commands.neo4j.browser import browser
-from vizpub.cli.options import Output, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Output, Yes
 from vizpub.cli.service import Container, local_server, start_local, stoppable_server
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.cli.terminal.streams import confirm
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Start and stop the local Neo4j.")
-    for function in (start, stop, status, browser, dump, restore, remove):
-        group.command()(command(function))
-    app.add_typer(group, name="neo4j", rich_help_panel="Graph in Neo4j")
 
 
 def start(settings: Settings, output: Output) -> None:
@@ -118,7 +111,7 @@ def dump(
 def restore(
     settings: Settings,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `dump` wrote.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     container: Container = None,
 ) -> None:
     """Replace the database with a dump; the server is stopped while this runs.
@@ -144,7 +137,7 @@ def restore(
 
 def remove(
     settings: Settings,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Stop the server and delete its databases; the runs in the workspace stay.
 
@@ -161,3 +154,16 @@ def remove(
         confirm(f"Delete the Neo4j in {home}?")
     server.remove()
     settings.say(f"removed {home}; vizpub load RUN creates it again")
+
+
+GROUP = command_group(
+    "neo4j",
+    "Start and stop the local Neo4j.",
+    start=start,
+    stop=stop,
+    status=status,
+    browser=browser,
+    dump=dump,
+    restore=restore,
+    remove=remove,
+)

@@ -1,4 +1,4 @@
-"""`vizpub runs check`: whether the files of a run are as run.json says."""
+"""`vizpub runs check`: compares the files of a run with run.json."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def check_run(
 ) -> None:
     """Read all files of a run and compare them with the sizes and checksums in run.json.
 
-    Damaged files are listed with the reason. Exit code 1 if there are any. So are files and links
-    that other programs find in the run's directory, and that are not those of run.json.
+    Lists damaged files with the reason, and names in the run's folders for other programs that do
+    not lead to the files of run.json. Exit code 1 if there are any.
 
     Examples:
 
@@ -47,7 +47,7 @@ def check_run(
     stored = open_run(settings.workspace, run, complete=False)
     files = list(damages(stored.directory, stored.manifest))
     damaged = [damage for damage in files if damage is not None]
-    # A folder that names a damaged file is made anew with it.
+    # A folder for other programs that leads to a damaged file is rebuilt when that file is.
     with as_errors_of_ours(stored.directory):
         wrong = [] if damaged else list(damages_of_views(stored.directory, stored.manifest))
     if wrong and open_run(settings.workspace, run).manifest.view != stored.manifest.view:
@@ -57,12 +57,12 @@ def check_run(
     if wrong and mend:
         with writing(settings.workspace, run) as writer:
             writer.show_again()
-        settings.say(f"made the folders of run '{run}' for other programs anew")
+        settings.say(f"rebuilt the folders of run '{run}' for other programs")
     elif wrong:
         raise CheckFailed(
             f"all {len(files)} files of run '{run}' are intact, but other programs find others: "
             f"{amount(len(wrong), 'name')} in its folders {was_or_were(len(wrong))} wrong",
-            [f"make the folders anew: vizpub runs check {run} --mend"],
+            [f"rebuild the folders: vizpub runs check {run} --mend"],
         )
     if damaged:
         raise CheckFailed(

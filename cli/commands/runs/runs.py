@@ -13,7 +13,8 @@ import typer
 from vizpub.cli.commands.neo4j.browser import guide_folder
 from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.completion import complete_tables
-from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Limit, Output, RunName, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.cli.terminal.streams import confirm, message
@@ -30,30 +31,18 @@ _COLUMNS = (
 _FILES = ("table", "file", "rows", "bytes")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="List, show, check and remove the runs.")
-    group.command("list")(command(list_runs))
-    group.command("show")(command(show_run))
-    group.command("path")(command(print_path))
-    group.command("files")(command(list_files))
-    group.command("check")(command(check_run))
-    group.command("remove")(command(remove))
-    app.add_typer(group, name="runs", rich_help_panel="Runs")
-
-
 def list_runs(settings: Settings, output: Output) -> None:
     """List the runs of the workspace and the state of their copies in Neo4j.
 
-    `state` is complete, ingesting (not finished: the same command resumes it), collecting (a
-    collection has the name, and no interval yet), retired (what was collected for a run that was
+    `state` is complete, ingesting (not finished: the same command resumes it), collecting (its
+    collection has no closed interval yet), retired (the collection of a run that was
     removed: its size and what to do follow the list), or broken (run.json cannot be read: the
-    reason and what to do follow the list). A change that goes on or was interrupted follows the
-    list, too: until it is done, the run is as it was.
+    reason and what to do follow the list). Changes that are in progress or were interrupted follow
+    the list, too: until a change is done, the run is as it was.
 
     `neo4j` is complete, loading, removing, behind (without the last appends; a load adds them),
     outdated (the copy of an earlier run of that name) or absent; a dash means that no Neo4j is
-    running (none is started).
+    running. The command starts none.
 
     Examples:
 
@@ -73,7 +62,7 @@ def list_runs(settings: Settings, output: Output) -> None:
         settings, [run for run in stored_runs if not isinstance(run, BrokenRun)]
     )
     lines = [_facts_line(run, states.get(run.name)) for run in stored_runs]
-    lines += [_without_facts(of.run, "retired") for of in collections]
+    lines += [_without_facts(collection.run, "retired") for collection in collections]
     lines.sort(key=lambda line: line["run"])
     rows = OutputRows.of_records(lines, _COLUMNS)
     show_rows(_show_seconds(rows) if output_format(output) == "table" else rows, output, settings)
@@ -82,8 +71,8 @@ def list_runs(settings: Settings, output: Output) -> None:
     for stored in stored_runs:
         if not isinstance(stored, BrokenRun) and (change := describe_unfinished(stored)):
             settings.say(f"run '{stored.name}': {change}")
-    for of in collections:
-        settings.say(_retired_note(of))
+    for collection in collections:
+        settings.say(_retired_note(collection))
     if not lines:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
@@ -165,14 +154,14 @@ def show_run(
         return
     if table == LOG:
         rows = OutputRows(COLUMNS, _log_rows(stored, output))
-        show_rows(rows.first(limit) if limit else rows, output, settings)
+        show_rows(rows.first(limit), output, settings)
         return
     columns = stored.definition(table).names
     # Refused records are sorted by their key: file and line.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
     rows = OutputRows.of_arrow(columns, batches)
-    show_rows(rows.first(limit) if limit else rows, output, settings)
+    show_rows(rows.first(limit), output, settings)
 
 
 def _log_rows(run: StoredRun, output: Output) -> Iterator[list[Any]]:
@@ -192,14 +181,15 @@ def print_path(
     settings: Settings,
     run: RunName,
     table: Annotated[
-        str, typer.Argument(autocompletion=complete_tables, help="A table, as metrics/overlay.")
+        str,
+        typer.Argument(autocompletion=complete_tables, help="A table, such as metrics/overlay."),
     ],
 ) -> None:
-    """Print the folder that has the rows of a table now, for other programs.
+    """Print the folder of a table's current files, for other programs.
 
-    Its files are Parquet. The folder stays as it is, for ten minutes after the run was changed or
-    replaced. `runs/RUN/TABLE` in the workspace leads to the newest such folder, so who reads that
-    while the run changes may find no file.
+    The files are Parquet. The folder stays unchanged until ten minutes after the run was changed or
+    replaced. `runs/RUN/TABLE` in the workspace links to the newest such folder: a program that
+    reads through the link while the run changes may miss files.
 
     Examples:
 
@@ -220,12 +210,13 @@ def list_files(
     output: Output,
     table: Annotated[
         str | None,
-        typer.Argument(autocompletion=complete_tables, help="Only the files of this table."),
+        typer.Argument(autocompletion=complete_tables, help="List only the files of this table."),
     ] = None,
 ) -> None:
-    """List the Parquet files of a run, with their rows and bytes. All of their rows count.
+    """List the Parquet files of a run, with their numbers of rows and bytes.
 
-    They stay as they are, for ten minutes after the run was changed or replaced.
+    Every row in them belongs to the run. The files stay unchanged until ten minutes after the run
+    was changed or replaced.
 
     Examples:
 
@@ -257,11 +248,11 @@ def remove(
         bool,
         typer.Option("--with-log", help="Also delete its collection (log and batches), for good."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
-    Before it asks, it says what exists. The collection of the run stays, unless you give
+    Shows what exists, and asks for confirmation. The collection of the run stays, unless you give
     --with-log: it may be the only copy of the measurements. Nothing is removed while a collector
     runs.
 
@@ -280,8 +271,8 @@ def remove(
     from vizpub.runstore.writer import remove_run, removing
 
     stored = check_run_name(run) in run_names(settings.workspace)
-    of = Collected(settings.workspace, run)
-    exists = stored or (with_log and of.folder.is_dir())
+    collection = Collected(settings.workspace, run)
+    exists = stored or (with_log and collection.folder.is_dir())
     if not yes:
         message(_removal_note(settings, run, with_log=with_log))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
@@ -293,20 +284,20 @@ def remove(
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
-    if of.is_retired:
-        settings.say(_retired_note(of))
+    if collection.is_retired:
+        settings.say(_retired_note(collection))
 
 
-def _retired_note(of: Collected) -> str:
+def _retired_note(collection: Collected) -> str:
     """Describe a collection that stays without its run, and the commands for it."""
     from vizpub.experiments.formatting import size_text
     from vizpub.machine.files import bytes_below
 
-    total = size_text(bytes_below(of.folder))
+    total = size_text(bytes_below(collection.folder))
     return (
-        f"the collection of run '{of.run}' stays in {of.folder}, {total}; to rebuild the "
-        f"run: vizpub collect {of.run} --revive; to delete the collection: "
-        f"vizpub runs remove {of.run} --with-log"
+        f"the collection of run '{collection.run}' stays in {collection.folder}, {total}; "
+        f"to rebuild the run: vizpub collect {collection.run} --revive; "
+        f"to delete the collection: vizpub runs remove {collection.run} --with-log"
     )
 
 
@@ -323,8 +314,8 @@ def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
     from vizpub.runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
-    of, names = Collected(settings.workspace, run), run_names(settings.workspace)
-    is_collected = of.folder.is_dir() and not of.is_empty
+    collection, names = Collected(settings.workspace, run), run_names(settings.workspace)
+    is_collected = collection.folder.is_dir() and not collection.is_empty
     if run not in names and copy == "absent" and not (with_log and is_collected):
         raise no_run(settings.workspace, run)
     files = (
@@ -338,7 +329,8 @@ def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
     if is_collected:
         fate = "is deleted too" if with_log else "stays"
-        words += f"; its collection {fate}: {of.folder}, {size_text(bytes_below(of.folder))}"
+        size = size_text(bytes_below(collection.folder))
+        words += f"; its collection {fate}: {collection.folder}, {size}"
     return f"run '{run}': {files}; {words}"
 
 
@@ -361,3 +353,15 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
         show_rows(OutputRows.of_records([fields]), output, settings)
     else:
         show_rows(OutputRows(("fact", "value"), list(facts_for_people(run))), output, settings)
+
+
+GROUP = command_group(
+    "runs",
+    "List, show, check and remove the runs.",
+    list=list_runs,
+    show=show_run,
+    path=print_path,
+    files=list_files,
+    check=check_run,
+    remove=remove,
+)

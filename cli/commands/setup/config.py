@@ -12,24 +12,18 @@ from vizpub.cli.configuration import (
     FILE,
     SERVICES,
     Configuration,
-    commands,
     configuration,
     full_name,
     settable,
+    walk_commands,
 )
-from vizpub.cli.options import Output, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import UnknownName
 
 _MASK = "******"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(no_args_is_help=True, help="Show the settings and where they come from.")
-    group.command("show")(command(show_settings))
-    app.add_typer(group, name="config", rich_help_panel="Set-up")
 
 
 def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -98,7 +92,7 @@ SettingRow = tuple[str, Any, str]
 
 def _setting_rows(root: Any, current: Configuration) -> Iterable[SettingRow]:
     """Every setting with its value and where it comes from."""
-    for path, called in commands(root, root.command):
+    for path, called in walk_commands(root, root.command):
         for parameter in settable(called):
             yield _option_row(root, current, path, parameter)
         if not path:
@@ -118,7 +112,7 @@ def _option_row(
 
 
 def _file_value(value: Any) -> Any:
-    """Values as they stand in a file; null = no default."""
+    """The value as written in a file; null = no default."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or None
     return value if value is None or isinstance(value, bool | int | float) else str(value)
@@ -135,3 +129,6 @@ def _service_rows(current: Configuration) -> Iterator[SettingRow]:
             yield name, None, "default"
     if os.environ.get("NEO4J_PASSWORD"):
         yield "neo4j.password", _MASK, "NEO4J_PASSWORD"
+
+
+GROUP = command_group("config", "Show the settings and where they come from.", show=show_settings)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from vizpub.cli.options import Output, command
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import CheckFailed
@@ -14,17 +12,12 @@ USABLE = "vizpub can be used"
 _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor", rich_help_panel="Set-up")(command(doctor))
-
-
 def doctor(settings: Settings, output: Output) -> None:
     """Check this machine: what is installed, what is missing, and how to get it.
 
     Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
-    developers need do not count, nor do parts that are fetched on first use. A file is written into
-    the workspace and the cache, and removed.
+    developers need do not count, nor do parts that are downloaded on first use. The command writes
+    a file into the workspace and the cache, and removes it.
 
     Examples:
 

@@ -7,19 +7,12 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Output, command
+from vizpub.cli.groups import command_group
+from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 
 NO_SESSION = "no session was running"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Keep Spark running for small ingests.")
-    for function in (start, stop, status):
-        group.command()(command(function))
-    app.add_typer(group, name="session", rich_help_panel="Set-up")
 
 
 def start(
@@ -86,3 +79,8 @@ def status(settings: Settings, output: Output) -> None:
 
     facts = asdict(staying.session_status(settings.scratch))
     show_rows(OutputRows.of_records([facts]).upright(output), output, settings)
+
+
+GROUP = command_group(
+    "session", "Keep Spark running for small ingests.", start=start, stop=stop, status=status
+)

@@ -241,7 +241,7 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("tables metrics/overly", unknown("table", "metrics/overly", "metrics/overlay")),
         ("runs show nosuch", unknown("run", "nosuch")),
         ("runs remove nosuch --yes", unknown("run", "nosuch")),
-        ("plot monday diameter -o x.gif", ".png, .svg, .pdf"),
+        ("plot monday diameter -o x.bmp", ".png, .svg, .pdf"),
         ("plot monday -o x.png", "vizpub tables metrics/overlay"),
         ("plot monday diameter --kind pie -o x.png", unknown("kind of figure", "pie")),
         ("plot monday --kind tree -o x.png", ONE_MESSAGE),
