@@ -14,10 +14,14 @@ from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 
 if TYPE_CHECKING:
-    from vizpub.model.columns import Table
+    from collections.abc import Mapping
+
+    from vizpub.model.columns import Column, Table
 
 _OF_GRAPH = ("graph", "if degenerate")
 _MAKES = re.compile(r"^-- makes: (\S+)$", re.MULTILINE)
+_OF_STRUCTURE = "analytics/snapshots.py"
+"""Where metrics of the graph are put together; the kernels that it calls are beside it."""
 _MESSAGES = "analytics/messages/message_fold.py"
 _BY_MODULES = {
     "receptions": _MESSAGES,
@@ -48,7 +52,8 @@ def tables(
 ) -> None:
     """Explain the tables of a run; with TABLE, its columns, units and definitions.
 
-    The list names the step of an ingest that makes each table: a text of SQL, or a module.
+    The list names the step of an ingest that makes each table: a text of SQL, or a module. With
+    TABLE, each column has the place where it is computed.
 
     The definition of a metric says how it treats the direction of links, and which value it has on
     a graph that is empty or disconnected.
@@ -67,8 +72,8 @@ def tables(
     from vizpub.runstore.store import open_run
 
     own_metrics = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
+    steps = _steps()
     if name is None and not columns:
-        steps = _steps()
         listed = [
             {
                 "table": t.name,
@@ -80,9 +85,9 @@ def tables(
         ]
     elif name is None:
         every = (with_own(table, own_metrics) for table in TABLES)
-        listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
+        listed = [{"table": t.name, **line} for t in every for line in _columns(t, steps)]
     else:
-        listed = _columns(with_own(table(name), own_metrics))
+        listed = _columns(with_own(table(name), own_metrics), steps)
     if output_format(output) == "table":
         listed = list(map(_merge_notes, listed))
     show_rows(OutputRows.of_records(listed), output, settings)
@@ -108,7 +113,7 @@ def _merge_notes(line: dict[str, Any]) -> dict[str, Any]:
     return columns | {"meaning": "; ".join([line["meaning"], *notes])} if notes else columns
 
 
-def _columns(table: Table) -> list[dict[str, Any]]:
+def _columns(table: Table, steps: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "column": column.name,
@@ -121,6 +126,18 @@ def _columns(table: Table) -> list[dict[str, Any]]:
                 if table.name.startswith("metrics/")
                 else {}
             ),
+            "computed in": _place_of(column, table.name, steps),
         }
         for column in table
     ]
+
+
+def _place_of(column: Column, table: str, steps: Mapping[str, str]) -> str:
+    """The text or module that computes a column."""
+    from vizpub.model.tables import table as shipped_table
+
+    if column.name not in shipped_table(table).names:
+        return "own metric"
+    if column.graph and table != "metrics/percolation":
+        return _OF_STRUCTURE
+    return steps[table]

@@ -368,6 +368,9 @@ def test_tables_command_explains_tables_and_columns(vizpub: Call) -> None:
     diameter = next(row for row in columns if row["column"] == "diameter")
     assert (diameter["unit"], diameter["graph"]) == ("hops", "directed")
     assert diameter["if degenerate"] == "null where m = 0"
+    for column in (diameter, next(row for row in columns if row["column"] == "interval")):
+        place = Path(__file__).parents[3] / column["computed in"]
+        assert column["column"] in place.read_text("utf-8")
     every = data(vizpub("tables", "--columns", "--format", "json"))
     assert len(every) > 150
     assert {row["table"] for row in every} > {"peers", "metrics/messages"}
