@@ -646,7 +646,7 @@ def test_append_measures_and_writes_only_new_intervals(
     assert measured == [(3, 4)]
     assert grown.facts.clock == replace(before.facts.clock, last=4)
     assert grown.facts.generation == 1
-    assert grown.manifest.boundary_since(before.manifest.identity) == Boundary(3, 3, 0)
+    assert grown.boundary_since(before.manifest.identity) == Boundary(3, 3, 0)
     now = everything(grown)
     kept = [name for name in old if name in now and name != "run.json"]
     assert all(old[name] == now[name] for name in kept)

@@ -48,6 +48,9 @@ class Words:
         first, _, rest = head.partition(b" ")
         return rest.split(b"\n")[0].decode() if first.decode() in (self.name, "both") else None
 
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        return None
+
 
 ALL: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
 SOURCES = (Words("red"), Words("blue"))

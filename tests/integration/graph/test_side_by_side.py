@@ -177,7 +177,7 @@ class Watch:
         assert listed.issuperset(self.kept)
         with pytest.raises(UnknownName) as unknown:
             open_run(self.graph.driver, self.graph.database, COMING.facts.name + "x")
-        assert COMING.facts.name not in unknown.value.known
+        assert COMING.facts.name not in unknown.value.existing
         text = "MATCH (n) WHERE n.run = $run RETURN count(n) > 0"
         ((there,),) = self.graph.ask(text, run=COMING.facts.name)
         self.half.add(there)

@@ -94,7 +94,7 @@ class TestReading:
 
     def test_plan_has_the_parameters_of_world_setting_and_system(self, own: Experiment) -> None:
         plan = own.plan(own.group("one, rough"), 8)
-        described = plan.described()
+        described = plan.describe()
         assert (plan.seed, described["view"], described["loss"]) == (8, 6, 0.5)
         assert described["peers"] == 10
 

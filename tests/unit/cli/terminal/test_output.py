@@ -124,7 +124,7 @@ def test_unknown_format_is_refused_with_a_hint() -> None:
         output_format(Output(None, Path("a.xlsx")))
     with pytest.raises(UnknownName, match=naming(unknown("format", "jsn", "json"))) as error:
         output_format(Output("jsn"))
-    assert error.value.known == FORMATS
+    assert error.value.existing == FORMATS
 
 
 def test_arrow_batches_are_written_as_csv(tmp_path: Path) -> None:
