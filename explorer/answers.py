@@ -24,7 +24,7 @@ Answer = tuple[str, bytes]
 
 def describe_run(history: History) -> Answer:
     """The facts of the run."""
-    return _json(facts.describe_run(history))
+    return json_answer(facts.describe_run(history))
 
 
 def overlay(history: History, chosen: OverlayPart) -> Answer:
@@ -52,13 +52,14 @@ def block(history: History, name: str, number: int) -> Answer:
 
     Raises: UnknownName.
     """
-    return ARRAYS, pack(*columns.block(history.run, name, number))
+    meta, arrays = columns.block(history.run, name, number)
+    return ARRAYS, pack(meta, arrays | {"values": arrays["values"].astype(np.float32)})
 
 
 def extent(history: History, name: str) -> Answer:
     """`low` and `high` of a column of peers in the whole run. Raises: UnknownName."""
     low, high = columns.extent(history.run, name)
-    return _json({"low": low, "high": high})
+    return json_answer({"low": low, "high": high})
 
 
 def curve(history: History, name: str) -> Answer:
@@ -70,7 +71,7 @@ def peer(history: History, number: int, tick: int, chosen: OverlayPart) -> Answe
     """The facts of a peer at a time. Raises: OutOfRange, UnknownName for a layer."""
     run, peer_number = history.run, _peer(history, number)
     checked_tick, layers = run.clock.check_tick(tick), run.checked_layers(chosen.layers)
-    return _json(one_peer.describe_peer(run, peer_number, checked_tick, layers))
+    return json_answer(one_peer.describe_peer(run, peer_number, checked_tick, layers))
 
 
 def peer_curve(history: History, number: int, name: str) -> Answer:
@@ -94,10 +95,10 @@ def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart)
     try:
         paths = frequent.paths(run, (source, target), at, layers)
     except UseError as error:  # a peer is not present, which is an answer
-        return _json({"peers": None, "why": str(error), "command": command})
+        return json_answer({"peers": None, "why": str(error), "command": command})
     number = {name: place for place, name in enumerate(names)}
     peers = [number[name] for name in paths[0][1]] if paths else None
-    return _json({"peers": peers, "why": None, "command": command})
+    return json_answer({"peers": peers, "why": None, "command": command})
 
 
 def messages_of(history: History, wanted: MessageFilter, order: MessageOrder) -> Answer:
@@ -126,19 +127,19 @@ def missed_peers(history: History, number: int) -> Answer:
     """
     checked = messages.check_message(history.run, number)
     try:
-        return _json({"rows": one_message.missed_peers(history.run, checked), "why": None})
+        return json_answer({"rows": one_message.missed_peers(history.run, checked), "why": None})
     except UseError as error:
-        return _json({"rows": None, "why": str(error)})
+        return json_answer({"rows": None, "why": str(error)})
 
 
 def table_list(history: History) -> Answer:
     """The tables of the run, with their columns."""
-    return _json(tables.describe_tables(history.run))
+    return json_answer(tables.describe_tables(history.run))
 
 
 def table_rows(history: History, table: str, chosen: RowFilter, order: MessageOrder) -> Answer:
     """A part of the rows of a table. Raises: UnknownName, UseError."""
-    return _json(tables.read_part(history.run, table, chosen, order))
+    return json_answer(tables.read_part(history.run, table, chosen, order))
 
 
 def _peer(history: History, number: int) -> int:
@@ -147,5 +148,6 @@ def _peer(history: History, number: int) -> int:
     return number
 
 
-def _json(content: Any) -> Answer:
+def json_answer(content: Any) -> Answer:
+    """Facts as JSON. Raises: ValueError for NaN."""
     return JSON, json.dumps(content, ensure_ascii=False, allow_nan=False).encode()

@@ -73,8 +73,7 @@ def block(
     exact = np.full((intervals, run.stored.rows("peers")), np.nan)
     exact[_ints(rows["interval"]) - first, _ints(rows["peer"])] = numbers(rows["value"])
     low, high = (ends.reduce(exact, axis=1, initial=np.nan) for ends in (np.fmin, np.fmax))
-    values = exact.astype(np.float32).ravel()
-    return {"first": first}, {"low": low, "high": high, "values": values}
+    return {"first": first}, {"low": low, "high": high, "values": exact.ravel()}
 
 
 def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
@@ -98,7 +97,8 @@ def of_one(run: NamedRun, name: str, peer: int) -> Floats:
 def curve(run: NamedRun, name: str) -> Floats:
     """A column of the overlay: a value for each interval of the run. Raises: UnknownName."""
     _check(run, _OVERLAY, name)
-    rows = run.stored.read(_OVERLAY, ["interval", name])
+    within = (pc.field("interval") >= run.clock.first) & (pc.field("interval") <= run.clock.last)
+    rows = run.stored.read(_OVERLAY, ["interval", name], within)
     values = np.full(run.clock.intervals, np.nan)
     values[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
     return values

@@ -98,6 +98,14 @@ class History:
         )
 
     @cached_property
+    def subscriptions(self) -> RankedPeriods:
+        """When peers subscribe to topics; a key is topic × size + peer. Raises: UseError."""
+        self.run.facts.check_known("subscriptions")
+        rows = self._subscriptions
+        begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
+        return join_periods(_ints(rows, "topic") * self.size + _ints(rows, "peer"), begin, end)
+
+    @cached_property
     def layers(self) -> dict[str, int]:
         """The layers of the links, and their numbers of periods; those of the metrics first."""
         periods_by_layer = (

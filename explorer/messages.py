@@ -41,6 +41,8 @@ class MessageFilter:
     topic: int | None = None
     publisher: int | None = None
     text: str = ""
+    window: tuple[int, int] | None = None
+    """First and last interval of the publication."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class MessageOrder:
     first: int = 0
 
 
-def part(run: NamedRun, wanted: MessageFilter, order: MessageOrder) -> tuple[Meta, Arrays]:
-    """At most PART of the messages: `total`, the number of those that are wanted, `first` and
-    `names`; and the columns SORTED, in which NaN is unknown.
+def part(
+    run: NamedRun, wanted: MessageFilter, order: MessageOrder, most: int | None = PART
+) -> tuple[Meta, Arrays]:
+    """At most so many of the messages (null = all): `total`, the number of those that are wanted,
+    `first` and `names`; and the columns SORTED, in which NaN is unknown.
 
     Raises: UnknownName for a column to sort by, UseError where the run has no messages.
     """
@@ -64,7 +68,7 @@ def part(run: NamedRun, wanted: MessageFilter, order: MessageOrder) -> tuple[Met
     down = "descending" if order.down else "ascending"
     keys = [(order.by, down), *([("message", "ascending")] if order.by != "message" else [])]
     place = pc.sort_indices(rows, keys)
-    shown = rows.take(place[order.first : order.first + PART])
+    shown = rows.take(place[order.first :][:most])
     meta = {"total": len(rows), "first": order.first, "names": shown["name"].to_pylist()}
     return meta, {name: numbers(shown[name]) for name in SORTED}
 
@@ -76,6 +80,9 @@ def _read_publications(run: NamedRun, wanted: MessageFilter) -> pa.Table:
         where &= pc.field("topic") == wanted.topic
     if wanted.publisher is not None:
         where &= pc.field("publisher") == wanted.publisher
+    if wanted.window is not None:
+        where &= pc.field("interval") >= wanted.window[0]
+        where &= pc.field("interval") <= wanted.window[1]
     columns = ["message", "name", "topic", "publisher", "time_us"]
     rows = run.stored.read("publications", columns, where)
     if wanted.text:

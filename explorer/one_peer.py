@@ -15,11 +15,11 @@ from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import alive
 
 _VALID = "valid_from <= {1} AND valid_to > {1}{2}"
-_SQL = (
+SQL = (
     f"SELECT dst_name AS neighbour FROM links WHERE src_name = {{0}} AND {_VALID} "
     f"UNION SELECT src_name FROM links WHERE dst_name = {{0}} AND {_VALID} ORDER BY ALL"
 )
-_CYPHER = """MATCH (:Peer {{run: {0}, name: {1}}})-[link:LINK]-(other:Peer)
+CYPHER = """MATCH (:Peer {{run: {0}, name: {1}}})-[link:LINK]-(other:Peer)
 WHERE link.valid_from <= {2} AND link.valid_to > {2}{3}
 RETURN DISTINCT other.name AS neighbour ORDER BY neighbour"""
 
@@ -91,11 +91,11 @@ def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dic
     in_sql = f" AND layer IN ({', '.join(map(sql_text, layers))})" if layers else ""
     listed = ", ".join(map(cypher_text, layers))
     in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
-    statement = _SQL.format(sql_text(name), tick, in_sql)
+    statement = SQL.format(sql_text(name), tick, in_sql)
     return {
         "values": shell_command(["vizpub", *values]),
         "neighbours": shell_command(["vizpub", "sql", run_name, statement]),
-        "cypher": _CYPHER.format(cypher_text(run_name), cypher_text(name), tick, in_cypher),
+        "cypher": CYPHER.format(cypher_text(run_name), cypher_text(name), tick, in_cypher),
     }
 
 

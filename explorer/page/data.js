@@ -1,4 +1,5 @@
-/** What the server answers: facts as JSON, tables as typed arrays without an object per row. */
+/** What the server, or the file of an exported run, answers: facts as JSON, tables as typed arrays
+ * without an object per row. */
 
 const TYPES = {
   float32: Float32Array, float64: Float64Array, int32: Int32Array,
@@ -29,7 +30,17 @@ async function fetched(path, signal, post = {}) {
   throw new Refused(told.error ?? `The server answered ${answer.status}.`, told.kind);
 }
 
-const json = async (path, signal, post) => (await fetched(path, signal, post)).json();
+/** Who answers: a server. An exported file puts itself in its place (embedded.js), and names its `run`
+ * and the `screens` that it has; a server has all. */
+export const carrier = {
+  run: null,
+  screens: null,
+  json: async (path, signal, post) => (await fetched(path, signal, post)).json(),
+  arrays: async (path, signal) => unpack(await (await fetched(path, signal)).arrayBuffer()),
+};
+
+const json = (path, signal, post) => carrier.json(path, signal, post);
+const arrays = (path, signal) => carrier.arrays(path, signal);
 
 /** Meta and arrays of a packed answer (explorer/packing.py); the arrays share its memory. */
 export function unpack(buffer) {
@@ -42,9 +53,6 @@ export function unpack(buffer) {
   );
   return { meta: header.meta, ...arrays };
 }
-
-const arrays = async (path, signal) =>
-  unpack(await (await fetched(path, signal)).arrayBuffer());
 
 /** All runs of the workspace. */
 export const runs = () => json("api/runs");

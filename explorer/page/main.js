@@ -1,9 +1,10 @@
 /** Begins: shows the screen that the address names, and the bar above all screens. */
 
+import { aboutFile } from "./aboutfile.js";
 import { read, settle, write } from "./address.js";
 import { showCompare } from "./compare.js";
 import { onSystemTheme, themeName } from "./colours.js";
-import { Run } from "./data.js";
+import { carrier, Run } from "./data.js";
 import { fill, h } from "./dom.js";
 import { showMessage } from "./message.js";
 import { showMessages } from "./messages.js";
@@ -14,6 +15,7 @@ import { showTables } from "./tables.js";
 const page = document.getElementById("page");
 const body = h("div", { id: "screen" });
 const nav = h("nav", { "aria-label": "Screens" });
+const about = h("div", {});
 const THEME = "vizpub theme";
 let shown = null;
 
@@ -23,8 +25,15 @@ const SCREENS = {
 };
 const TABS = [["overlay", "Overlay"], ["messages", "Messages"], ["compare", "Compare"], ["tables", "Tables"]];
 
-async function route() {
+/** What the address names, or what an exported file has in its place. */
+function readAddress() {
   const wanted = read(location.hash);
+  if (!carrier.run || (wanted.run === carrier.run && carrier.screens.includes(wanted.screen))) return wanted;
+  return read(write(carrier.run, "overlay"));
+}
+
+async function route() {
+  const wanted = readAddress();
   const isShown = shown?.name && shown.name === wanted.run && shown.screen === wanted.screen;
   if (isShown && (shown.isOf?.(wanted.state) ?? true)) return shown.show(wanted.state);
   settle();
@@ -36,7 +45,7 @@ async function route() {
       await showRuns(body);
     } else {
       const screen = await SCREENS[wanted.screen](body, wanted.run, wanted.state);
-      const now = read(location.hash); // another one may have been chosen meanwhile
+      const now = readAddress(); // another one may have been chosen meanwhile
       if (now.run !== wanted.run || now.screen !== wanted.screen) return screen.close();
       globalThis.explorer = shown = screen;
     }
@@ -46,15 +55,17 @@ async function route() {
     navigate({ screen: "" });
     document.title = "vizpub";
     fill(body, h("main", { class: "waiting" },
-      h("p", { role: "alert" }, error.message), h("p", {}, h("a", { href: "#/" }, "All runs"))));
+      h("p", { role: "alert" }, error.message), h("p", {}, h("a", { href: "#/" }, carrier.run ? "Overlay" : "All runs"))));
   }
 }
 
 /** Links to the screens of the run that is shown. */
 function navigate({ screen, run }) {
   const link = (href, text, here) => h("a", { href, "aria-current": here && "page" }, text);
-  const tabs = TABS.filter(([name]) => name !== "messages" || shown?.run?.facts.knows.publications);
-  fill(nav, link("#/", "Runs", screen === "runs"),
+  const tabs = TABS.filter(([name]) => (name !== "messages" || shown?.run?.facts.knows.publications)
+    && (carrier.screens?.includes(name) ?? true));
+  fill(about, aboutFile(shown?.run?.facts));
+  fill(nav, carrier.run ? null : link("#/", "Runs", screen === "runs"),
     run && tabs.map(([name, text]) =>
       link(write(run, name), text, name === screen || (screen === "message" && name === "messages"))));
 }
@@ -84,7 +95,7 @@ fill(page,
   h("header", { class: "top" },
     h("a", { href: "#/", class: "brand" }, "vizpub"),
     nav,
-    h("span", { class: "grow" }), button),
+    h("span", { class: "grow" }), about, button),
   body);
 onSystemTheme(paint);
 paint();

@@ -66,7 +66,8 @@ export class Selection {
         h("p", { class: "links" },
           this._run.facts.knows.publications
             ? h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages") : null,
-          h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time")),
+          this._run.facts.exported ? null
+            : h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time")),
         this._live?.controls(peer)),
       h("section", {},
         choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,

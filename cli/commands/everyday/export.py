@@ -1,4 +1,4 @@
-"""`vizpub export`: a run as files for Gephi (GEXF) or as CSV."""
+"""`vizpub export`: a run as a file for Gephi (GEXF) or for browsers (HTML), or as CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
 from vizpub.machine.files import make_folder
-from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from vizpub.model.errors import CheckFailed, OutOfRange, RunNotComplete, UnknownName, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.wording import amount
 
@@ -272,6 +272,69 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
 
 
+def html(
+    settings: Settings,
+    run: RunName,
+    window: Window,
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this topic's subscribers, their links and its messages.",
+            autocompletion=complete_topics,
+        ),
+    ] = None,
+    layers: Layers = None,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+    ] = None,
+) -> None:
+    """Write the page of `vizpub explore` with a run's overlay and messages as one file.
+
+    The file opens in a browser without vizpub and without a network, for example from a mail.
+    Tables, comparisons and other runs are left out. A file of more than 50 MB is refused: choose
+    a window, a topic or layers.
+
+    Examples:
+
+    ```
+    vizpub export html monday -o monday.html
+    vizpub export html monday --from 10 --to 20 --topic news -o news.html
+    ```
+    """
+    from vizpub.explorer.embedding import Part
+    from vizpub.explorer.exported import html_page
+    from vizpub.questions.names import NamedRun
+    from vizpub.runstore.store import open_run
+
+    if file is None:
+        raise UseError("give an output file: -o FILE")
+    named = NamedRun(open_run(settings.workspace, run))
+    part = Part(
+        _known_window(window, named.facts),
+        None if topic is None else named.topic_index(topic),
+        comma_list(layers),
+    )
+    with open_output(file) as out:
+        with settings.progress() as progress:
+            page = html_page(named, part, progress)
+        out.write(page)
+    settings.say(f"wrote {file}: {len(page) / 1e6:.1f} MB")
+    if note := named.facts.provisional():
+        settings.say(f"({note})")
+
+
+def _known_window(window: Window, facts: RunFacts) -> tuple[int, int] | None:
+    """First and last interval of the run in the window; null = all. Raises: OutOfRange."""
+    clock, (first, last) = facts.clock, window.intervals(facts.clock, facts.epoch)
+    if first is None and last is None:
+        return None
+    first = clock.first if first is None else max(first, clock.first)
+    last = clock.last if last is None else min(last, clock.last)
+    if first > last:
+        raise OutOfRange("window", f"{first} to {last}", clock.describe_range())
+    return first, last
+
+
 def check(
     settings: Settings,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
@@ -295,4 +358,6 @@ def check(
     raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")
 
 
-GROUP = command_group("export", "Write a run as GEXF or CSV.", gexf=gexf, csv=csv, check=check)
+GROUP = command_group(
+    "export", "Write a run as GEXF, CSV or HTML.", gexf=gexf, csv=csv, html=html, check=check
+)

@@ -1,0 +1,226 @@
+/** What a server computes for each question, computed from the arrays of an exported file. */
+
+import { Refused } from "./data.js";
+import { Overlay } from "./overlaydata.js";
+import { common, shared, united } from "./periods.js";
+import { intervalOf, sampled } from "./time.js";
+
+const NONE = -1;
+
+export class EmbeddedHistory {
+  /** `columns(name, block)` gives values of peers. */
+  constructor(facts, { meta, ...arrays }, columns) {
+    this._facts = facts;
+    this._meta = meta;
+    this._arrays = arrays;
+    this._columns = columns;
+    this._size = facts.peers.length;
+    this._latest = null;
+  }
+
+  /** Periods of peers and pairs, as the server packs them. */
+  overlay(query) {
+    const topics = this._facts.exported.topic === null ? query.getAll("topic").map(Number) : [];
+    const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
+    return this._overlay(layers, topics, query.get("how") === "all");
+  }
+
+  _overlay(layers, topics, every) {
+    const key = JSON.stringify([layers, topics, every]);
+    if (this._latest?.key !== key) this._latest = { key, found: this._find(layers, topics, every) };
+    return this._latest.found;
+  }
+
+  _find(layers, topics, every) {
+    const { times, src } = this._arrays;
+    const subscribed = topics.map((topic) => this._subscribers(topic));
+    const peers = !topics.length ? this._columnsOf("peer", this._arrays.peer)
+      : every ? shared(subscribed) : united(subscribed);
+    const told = {
+      times, peer: Int32Array.from(peers.key), peer_begin: peers.begin, peer_end: peers.end,
+    };
+    if (src === undefined) return told;
+    let pairs = united(layers.map((layer) => this._pairs(layer)));
+    if (topics.length) {
+      pairs = every ? this._within(pairs, peers)
+        : united(subscribed.map((of) => this._within(pairs, of)));
+    }
+    return {
+      ...told,
+      src: Int32Array.from(pairs.key, (of) => Math.floor(of / this._size)),
+      dst: Int32Array.from(pairs.key, (of) => of % this._size),
+      pair_begin: pairs.begin, pair_end: pairs.end,
+    };
+  }
+
+  _columnsOf(name, key, from = 0, to = key.length) {
+    return {
+      key: Float64Array.from(key.subarray(from, to)),
+      begin: this._arrays[`${name}_begin`].subarray(from, to),
+      end: this._arrays[`${name}_end`].subarray(from, to),
+    };
+  }
+
+  /** The pairs of a layer; rows of a layer are one after the other. */
+  _pairs(layer) {
+    const { src, dst, layer_start } = this._arrays;
+    const place = this._meta.layers.indexOf(layer);
+    if (place < 0) throw new Refused(`The layer ${layer} is not in the exported file.`, "LeftOut");
+    const [from, to] = layer_start.subarray(place, place + 2);
+    const found = this._columnsOf("pair", src, from, to);
+    found.key.forEach((of, row) => (found.key[row] = of * this._size + dst[from + row]));
+    return found;
+  }
+
+  /** The subscribers of a topic; rows of a topic are one after the other. */
+  _subscribers(topic) {
+    const { subscriber, topic_start } = this._arrays;
+    return this._columnsOf("subscriber", subscriber, ...topic_start.subarray(topic, topic + 2));
+  }
+
+  /** The parts in which both ends subscribe. */
+  _within(pairs, subscribed) {
+    const from = common(pairs, subscribed, (key) => Math.floor(key / this._size));
+    return common(from, subscribed, (key) => key % this._size);
+  }
+
+  /** The values of a peer now, its periods, topics and roles, and what gives the same elsewhere. */
+  async peer(query) {
+    const [peer, tick] = [Number(query.get("peer")), Number(query.get("tick"))];
+    const interval = intervalOf(this._facts.clock, tick);
+    return {
+      name: this._facts.peers[peer], interval,
+      values: await this._values(peer, interval),
+      present: this._present(peer), topics: this._topics(peer, tick), roles: this._roles(peer, tick),
+      commands: this._commands(peer, tick, query.has("layer") ? query.getAll("layer") : this._meta.layers_asked),
+    };
+  }
+
+  async _values(peer, interval) {
+    const { columns, block, clock } = this._facts;
+    const place = interval - clock.first;
+    const values = await Promise.all(columns.peers.map(async ({ name }) => {
+      const found = await this._columns(name, Math.floor(place / block));
+      const value = found.values[(place % block) * this._size + peer];
+      if (Number.isNaN(value)) return [name, null];
+      return [name, this._meta.flags.includes(name) ? value === 1 : value];
+    }));
+    return Object.fromEntries(values.filter(([name, value]) => value !== null || !name.startsWith("gauge:")));
+  }
+
+  _present(peer) {
+    const { present, present_from, present_to } = this._arrays;
+    return places(present, (of) => of === peer).map((row) =>
+      [present_from[row], Number.isNaN(present_to[row]) ? null : present_to[row]]);
+  }
+
+  _topics(peer, tick) {
+    const { times, subscriber, subscriber_begin, subscriber_end, topic_start } = this._arrays;
+    if (!subscriber) return [];
+    const rank = new Overlay({ times, peer: subscriber, peer_begin: subscriber_begin, peer_end: subscriber_end },
+      this._size).rank(tick);
+    return this._meta.topics_by_name.filter((topic) => {
+      for (let row = topic_start[topic]; row < topic_start[topic + 1]; row++) {
+        if (subscriber[row] === peer && subscriber_begin[row] <= rank && rank < subscriber_end[row]) return true;
+      }
+      return false;
+    }).map((topic) => this._facts.topics[topic]);
+  }
+
+  _roles(peer, tick) {
+    const { role, role_peer, role_topic, role_from, role_to } = this._arrays;
+    if (!role) return [];
+    const holds = (of, row) => of === peer && role_from[row] <= tick && !(role_to[row] <= tick);
+    return places(role_peer, holds).map((row) => ({
+      role: this._meta.roles[role[row]],
+      topic: role_topic[row] === NONE ? null : this._facts.topics[role_topic[row]],
+    }));
+  }
+
+  _commands(peer, tick, layers) {
+    const { run, peers, clock } = this._facts;
+    const name = peers[peer], interval = String(intervalOf(clock, tick));
+    const listed = (quoted) => layers.map(quoted).join(", ");
+    const { neighbours, cypher } = this._meta.templates;
+    const statement = filled(neighbours, [sqlText(name), tick,
+      layers.length ? ` AND layer IN (${listed(sqlText)})` : ""]);
+    return {
+      values: typed(["vizpub", "metrics", run, "peers", "--peer", name, "--from", interval, "--to", interval]),
+      neighbours: typed(["vizpub", "sql", run, statement]),
+      cypher: filled(cypher, [JSON.stringify(run), JSON.stringify(name), tick,
+        layers.length ? ` AND link.layer IN [${listed(JSON.stringify)}]` : ""]),
+    };
+  }
+
+  /** The values of a peer, interval by interval. */
+  async peerCurve(query) {
+    const { block, clock } = this._facts;
+    const peer = Number(query.get("peer"));
+    const blocks = Math.ceil((clock.last + 1 - clock.first) / block);
+    const found = await Promise.all(Array.from({ length: blocks }, (_, i) => this._columns(query.get("name"), i)));
+    return {
+      values: Float64Array.from(found.flatMap(({ values }) =>
+        [...values.filter((_, i) => i % this._size === peer)])),
+    };
+  }
+
+  /** A shortest path along the links: peers by number, null where there is none, and why. */
+  path(query) {
+    const [from, to, tick] = ["from", "to", "tick"].map((name) => Number(query.get(name)));
+    const { peers: names, run, clock } = this._facts;
+    const layers = query.has("layer") ? query.getAll("layer") : null;
+    const overlay = new Overlay(this._overlay(layers ?? this._facts.counted, [], false), this._size);
+    const rank = overlay.rank(tick);
+    const asked = layers ?? this._meta.layers_asked;
+    const command = typed(["vizpub", "path", run, names[from], names[to], "--at", at(clock, tick),
+      ...(asked.length ? ["--layers", asked.join(",")] : [])]);
+    const present = overlay.present(rank);
+    const absent = [from, to].find((peer) => !present[peer]);
+    if (absent !== undefined) {
+      return { peers: null, why: `${names[absent]} is not shown at this time`, command };
+    }
+    return { peers: shortest(overlay, rank, from, to), why: null, command };
+  }
+}
+
+/** The peers of a shortest path along the links at a rank; null where there is none. */
+function shortest({ src, dst, pairs, size }, rank, from, to) {
+  const next = Array.from({ length: size }, () => []);
+  src.forEach((peer, row) => pairs.holds(row, rank) && next[peer].push(dst[row]));
+  const before = new Int32Array(size).fill(NONE);
+  before[from] = from;
+  for (let reached = [from]; reached.length && before[to] === NONE;) {
+    reached = reached.flatMap((peer) => next[peer].filter((other) => {
+      if (before[other] !== NONE) return false;
+      before[other] = peer;
+      return true;
+    }));
+  }
+  if (before[to] === NONE) return null;
+  const path = [to];
+  while (path[0] !== from) path.unshift(before[path[0]]);
+  return path;
+}
+
+/** The places of an array that are wanted. */
+function places(array, wanted) {
+  const found = [];
+  array.forEach((value, place) => wanted(value, place) && found.push(place));
+  return found;
+}
+
+/** A tick as `--at` takes it (explorer/one_peer.py). */
+function at(clock, tick) {
+  const interval = intervalOf(clock, tick);
+  return tick === sampled(clock, interval) || clock.tick_us === null ? String(interval) : `${tick * clock.tick_us}us`;
+}
+
+/** A command as a shell takes it. */
+const typed = (words) => words.map((word) =>
+  (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
+
+const sqlText = (text) => `'${text.replaceAll("'", "''")}'`;
+
+/** A template of Python with these values in place of {0}, {1}, … */
+const filled = (template, values) =>
+  template.replace(/\{\{|\}\}|\{(\d)\}/g, (found, place) => (place === undefined ? found[0] : values[place]));

@@ -1,0 +1,250 @@
+"""An exported file, opened from the disk with the network off: it shows what the tables have, and
+answers as the server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.integration.explorer.conftest import PATIENCE_MS, Looking
+from tests.integration.explorer.test_access import found as broken_rules
+from tests.integration.explorer.test_page import moments
+from tests.support.few import few
+from tests.support.hostile import TAKEN
+from tests.support.played import LAYERS, Played
+from vizpub.explorer.embedding import Part
+from vizpub.explorer.exported import html_page
+from vizpub.questions.names import NamedRun
+from vizpub.runstore.store import open_run
+
+pytestmark = pytest.mark.browser
+
+Plays = dict[str, Played]
+Export = Callable[..., Path]
+TOPIC, WINDOW = 1, (15, 25)
+
+
+@pytest.fixture(scope="module")
+def export(stage: Path, plays: Plays, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Export]:
+    """Writes a file of a run, or of a part of it, once."""
+    folder = tmp_path_factory.mktemp("exported")
+
+    def write(name: str, **part: Any) -> Path:
+        file = folder / f"{name} {len(part)}.html"
+        if not file.exists():
+            run = NamedRun(open_run(stage, name))
+            file.write_text(html_page(run, Part(**part)), "utf-8")
+        return file
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VIZPUB_CACHE", str(stage / "cache"))
+        yield write
+
+
+@pytest.fixture
+def look_at(browser: Browser) -> Iterator[Callable[..., Looking]]:
+    """Opens a file without a network; afterwards, no page may have complained or asked anybody."""
+    contexts, complaints = [], []
+
+    def opened(file: Path, **options: Any) -> Looking:
+        context = browser.new_context(**{"viewport": {"width": 1000, "height": 640}, **options})
+        context.set_default_timeout(PATIENCE_MS)
+        context.set_offline(True)
+        contexts.append(context)
+        looking = Looking(context.new_page(), file.as_uri(), complaints)
+        page = looking.page
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda told: told.type == "error" and complaints.append(told.text))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda asked: (
+                asked.url.startswith(("file:", "data:", "blob:", "about:"))
+                or complaints.append(asked.url)
+            ),
+        )
+        return looking
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+Look = Callable[..., Looking]
+
+
+@pytest.mark.parametrize("name", few(["intervals", "hours", "hostile"], ["hours"]))
+def test_peers_and_pairs_are_those_of_the_tables_at_any_time(
+    look_at: Look, export: Export, plays: Plays, name: str
+) -> None:
+    run, looking = plays[name], look_at(export(name))
+    looking.open(name)
+    for place, tick in enumerate(moments(run, 7, 20)):
+        looking.state(t=tick)
+        expected = len(run.present(tick)), len(run.pairs(tick))
+        assert looking.said() == expected, tick
+        if place % 4 == 0:
+            assert looking.counted() == expected, tick
+
+
+def test_topics_and_layers_leave_their_part(look_at: Look, export: Export, plays: Plays) -> None:
+    run, looking = plays["intervals"], look_at(export("intervals"))
+    looking.open("intervals")
+    for place, tick in enumerate(moments(run, 11, 8)):
+        topics, layer = [place % 3, (place + 1) % 3], LAYERS[place % 2]
+        of_each = [run.subscribers(topic, tick) for topic in topics]
+        pairs = [
+            {pair for pair in run.pairs(tick, [layer]) if peers.issuperset(pair)}
+            for peers in of_each
+        ]
+        looking.state(t=tick, topics=topics, layers=[layer], how="any")
+        assert looking.said() == (len(set.union(*of_each)), len(set.union(*pairs)))
+        looking.state(how="all")
+        assert looking.said() == (len(set.intersection(*of_each)), len(set.intersection(*pairs)))
+
+
+QUESTIONS = """async (name) => {
+  const asked = [];
+  const { run } = explorer;
+  const plain = (found) => JSON.parse(JSON.stringify(found, (_, value) =>
+    (Number.isNaN(value) ? null : ArrayBuffer.isView(value) ? [...value] : value)));
+  const ask = async (what, question) => {
+    try {
+      asked.push([what, plain(await question)]);
+    } catch (error) {
+      asked.push([what, error.message]);
+    }
+  };
+  const { peers, topics, layers, columns, clock } = run.facts;
+  const first = clock.first * clock.ticks, last = (clock.last + 1) * clock.ticks - 1;
+  const { exported, ...facts } = run.facts;
+  asked.push(["facts", facts]);
+  for (const share of [0.4, 0.71, 1]) {
+    const tick = Math.round(first + share * (last - first));
+    for (let peer = 0; peer < peers.length; peer += 3) {
+      await ask(`peer ${peer} ${tick}`, run.peer(peer, tick, null));
+      const one = Object.keys(layers).slice(0, 1);
+      await ask(`peer ${peer} ${tick}, ${one}`, run.peer(peer, tick, one));
+      const path = await run.path(peer, (peer * 7 + 1) % peers.length, tick, null);
+      asked.push([`path ${peer} ${tick}`, [path.peers?.length, !path.why, path.command]]);
+    }
+  }
+  for (const { name } of columns.peers) {
+    await ask(`extent ${name}`, run.column(name).extent());
+    await ask(`curve of a peer: ${name}`, run.peerCurve(1, name));
+  }
+  for (const { name } of columns.overlay) await ask(`curve ${name}`, run.curve(name));
+  for (const query of [
+    { by: "message", first: 0 }, { by: "hit_ratio", down: 1, first: 0 },
+    { by: "delay_us_max", first: 2 },
+    { by: "topic", down: 1, first: 0, topic: 1 }, { by: "message", first: 0, publisher: 3 },
+    { by: "message", first: 0, text: "E" },
+  ]) await ask(`messages ${JSON.stringify(query)}`, run.messages(query));
+  for (const along of ["delay", "hop"]) {
+    await ask(`coverage ${along}`, run.coverage({}, along));
+    await ask(`coverage ${along} of a topic`, run.coverage({ topic: 1 }, along));
+  }
+  for (let message = 0; message < 12; message++) {
+    await ask(`message ${message}`, run.message(message));
+    await ask(`missed ${message}`, run.missed(message));
+  }
+  return asked;
+}"""
+
+
+@pytest.mark.parametrize("name", ["intervals", "hours", "hostile"])
+def test_answers_are_those_of_the_server(
+    look_at: Look, look: Look, export: Export, name: str
+) -> None:
+    served = look()
+    told = [looking.open(name).evaluate(QUESTIONS) for looking in (look_at(export(name)), served)]
+    served.complaints.clear()  # the browser notes an answer that is an error
+    for ours, theirs in zip(*told, strict=True):
+        assert ours == theirs, ours[0]
+
+
+def test_part_shows_its_window_topic_and_layers_only(
+    look_at: Look, export: Export, plays: Plays
+) -> None:
+    run = plays["intervals"]
+    file = export("intervals", window=WINDOW, topic=TOPIC, layers=("ring",))
+    looking = look_at(file)
+    page = looking.open("intervals")
+    for tick in moments(run, 5, 12):
+        looking.state(t=tick)
+        shown = page.evaluate("() => explorer.state.t")
+        among = run.subscribers(TOPIC, shown)
+        pairs = {pair for pair in run.pairs(shown, ["ring"]) if among.issuperset(pair)}
+        assert looking.said() == (len(among), len(pairs))
+    assert page.evaluate("() => [explorer.run.clock.first, explorer.run.clock.last]") == [*WINDOW]
+    page.get_by_text("About this file").click()
+    told = page.locator(".file .menu")
+    for words in (f"intervals {WINDOW[0]} to {WINDOW[1]}", run.topics[TOPIC], "ring"):
+        expect(told).to_contain_text(words)
+    published = [
+        row["name"]
+        for row in run.rows["publications"]
+        if row["topic"] == TOPIC and WINDOW[0] <= row["interval"] <= WINDOW[1]
+    ]
+    page.get_by_role("link", name="Messages").click()
+    looking.wait()
+    assert page.locator("tbody th").all_inner_texts() == published
+
+
+def test_way_of_a_message_plays(look_at: Look, export: Export, plays: Plays) -> None:
+    run, looking = plays["hours"], look_at(export("hours"))
+    page = looking.open("hours", screen="messages")
+    name = run.rows["publications"][2]["name"]
+    page.get_by_role("link", name=name, exact=True).click()
+    looking.wait()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    copies = [row for row in run.rows["receptions"] if row["message"] == 2]
+    assert page.evaluate("() => explorer.message.copies") == len(copies)
+    page.get_by_role("button", name="Next", exact=True).click()
+    looking.wait()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_hostile_names_are_text(look_at: Look, export: Export, plays: Plays) -> None:
+    looking = look_at(export("hostile"))
+    page = looking.open("hostile", "t=9&view=table")
+    for peer in sorted(plays["hostile"].present(9)):
+        looking.state(sel=peer)
+        heading = page.get_by_label("Selected peer").get_by_role("heading", level=2)
+        assert heading.evaluate("one => one.textContent") == TAKEN[peer]
+    assert page.evaluate("() => document.querySelectorAll('script:not([type])').length") == 3
+
+
+def test_screens_that_it_has_not_lead_to_its_overlay(look_at: Look, export: Export) -> None:
+    looking = look_at(export("hours"))
+    for address in ("", "#/", "#/run/hours/tables", "#/run/hours/compare?at=1", "#/run/x/overlay"):
+        looking.page.goto("about:blank")
+        looking.page.goto(looking.address + address)
+        looking.wait()
+        expect(looking.page.get_by_role("heading", level=1)).to_have_text("hours")
+        expect(looking.page.get_by_label("Screens").get_by_role("link")).to_have_text(
+            ["Overlay", "Messages"]
+        )
+
+
+def test_file_that_is_cut_off_says_so(look_at: Look, export: Export, tmp_path: Path) -> None:
+    whole, cut = export("hours").read_text("utf-8"), tmp_path / "cut.html"
+    cut.write_text(whole[: len(whole) // 2], "utf-8")
+    page = look_at(cut).page
+    page.goto(cut.as_uri())
+    expect(page.locator("#page")).to_contain_text("not complete")
+
+
+@pytest.mark.parametrize("screen", ["overlay", "messages", "message"])
+def test_file_is_open_to_all(look_at: Look, export: Export, screen: str) -> None:
+    looking = look_at(export("hours"), viewport={"width": 1440, "height": 900})
+    page = looking.open("hours", "sel=3" if screen == "overlay" else "", screen)
+    page.get_by_text("About this file").click()
+    assert broken_rules(looking) == []
