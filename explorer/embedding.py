@@ -35,7 +35,7 @@ _EXACT_BELOW = 2**20
 
 
 @dataclass(frozen=True)
-class Part:
+class ExportPart:
     """The part of a run to embed; null = all of it."""
 
     window: tuple[int, int] | None = None
@@ -55,13 +55,13 @@ class _RunInWindow(NamedRun):
         return self.window
 
 
-def questions(run: NamedRun, part: Part) -> list[Question]:
+def questions(run: NamedRun, part: ExportPart) -> list[Question]:
     """All that an exported page can ask. Raises: UseError, UnknownName for a part."""
     return _Embedding(run, part).questions()
 
 
 class _Embedding:
-    def __init__(self, run: NamedRun, part: Part) -> None:
+    def __init__(self, run: NamedRun, part: ExportPart) -> None:
         clock = run.clock
         first, last = part.window or (clock.first, clock.last)
         window = Clock(clock.ticks_per_interval, clock.tick_us, first, last)

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from vizpub.explorer.bundling import bundle
-from vizpub.explorer.embedding import Part, questions
+from vizpub.explorer.embedding import ExportPart, questions
 from vizpub.model.errors import UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.questions.names import NamedRun
@@ -25,7 +25,7 @@ MOST_BYTES = 50_000_000
 _PAGE = Path(__file__).parent / "page"
 
 
-def html_page(run: NamedRun, part: Part, progress: Progress = silent) -> str:
+def html_page(run: NamedRun, part: ExportPart, progress: Progress = silent) -> str:
     """The file of a run, or of a part of it.
 
     Raises: UseError, also for a file of more than MOST_BYTES; UnknownName for a part.
@@ -61,7 +61,7 @@ class _Data:
         self._parts: list[str] = []
 
     def add(self, key: str, content: bytes) -> None:
-        text = packed(content)
+        text = compress(content)
         self.index[key] = (self.size, self.size + len(text))
         self.size += len(text)
         self._parts.append(text)
@@ -71,7 +71,7 @@ class _Data:
         return "".join(self._parts)
 
 
-def packed(content: bytes) -> str:
+def compress(content: bytes) -> str:
     """The content in gzip and base64, the same each time."""
     return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
@@ -108,7 +108,7 @@ def _html(run: str, data: _Data, scripts: tuple[bytes, ...], licence: str) -> st
 <noscript>This page needs JavaScript.</noscript>
 <div id="page">Opening … (If this line stays, the file is not complete.)</div>
 <script type="text/plain" id="licence">{escape(licence)}</script>
-<script type="text/plain" id="index">{packed(index)}</script>
+<script type="text/plain" id="index">{compress(index)}</script>
 <script type="text/plain" id="data">{data.text}</script>
 <script>{boot}</script>
 </body>

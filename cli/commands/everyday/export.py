@@ -301,7 +301,7 @@ def html(
     vizpub export html monday --from 10 --to 20 --topic news -o news.html
     ```
     """
-    from vizpub.explorer.embedding import Part
+    from vizpub.explorer.embedding import ExportPart
     from vizpub.explorer.exported import html_page
     from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import open_run
@@ -309,8 +309,8 @@ def html(
     if file is None:
         raise UseError("give an output file: -o FILE")
     named = NamedRun(open_run(settings.workspace, run))
-    part = Part(
-        _known_window(window, named.facts),
+    part = ExportPart(
+        _clip_window(window, named.facts),
         None if topic is None else named.topic_index(topic),
         comma_list(layers),
     )
@@ -323,7 +323,7 @@ def html(
         settings.say(f"({note})")
 
 
-def _known_window(window: Window, facts: RunFacts) -> tuple[int, int] | None:
+def _clip_window(window: Window, facts: RunFacts) -> tuple[int, int] | None:
     """First and last interval of the run in the window; null = all. Raises: OutOfRange."""
     clock, (first, last) = facts.clock, window.intervals(facts.clock, facts.epoch)
     if first is None and last is None:

@@ -17,7 +17,7 @@ from tests.integration.explorer.test_page import moments
 from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import LAYERS, Played
-from vizpub.explorer.embedding import Part
+from vizpub.explorer.embedding import ExportPart
 from vizpub.explorer.exported import html_page
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
@@ -38,7 +38,7 @@ def export(stage: Path, plays: Plays, tmp_path_factory: pytest.TempPathFactory) 
         file = folder / f"{name} {len(part)}.html"
         if not file.exists():
             run = NamedRun(open_run(stage, name))
-            file.write_text(html_page(run, Part(**part)), "utf-8")
+            file.write_text(html_page(run, ExportPart(**part)), "utf-8")
         return file
 
     with pytest.MonkeyPatch.context() as patch:

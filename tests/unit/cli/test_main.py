@@ -256,6 +256,11 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("export csv monday", "-o DIR"),
         ("export gexf monday --topic a --message b", "--topic or --message"),
         ("export check nosuch.gexf", "nosuch.gexf"),
+        ("export html monday", "-o FILE"),
+        ("export html nosuch -o x.html", unknown("run", "nosuch")),
+        ("export html monday --topic nosuch -o x.html", unknown("topic", "nosuch")),
+        ("export html monday --layers nosuch -o x.html", unknown("layer", "nosuch")),
+        ("export html monday --from 99 -o x.html", "99"),
         ("query monday shortst-path", unknown("query", "shortst-path", "shortest-path")),
         ("ingest nosuch --run x --interval soon", "'soon'"),
         ("ingest nosuch --run x --max-line long", "'long'"),
@@ -296,6 +301,19 @@ def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None
     assert [name.get("value") for name in names] == [peer["name"] for peer in peers]
     other = vizpub("export", "gexf", "tuesday")
     assert (other.exit_code, unknown("run", "tuesday") in other.stderr) == (2, True)
+
+
+def test_html_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None:
+    file = tmp_path / "monday.html"
+    file.write_text("as it was", "utf-8")
+    refused = vizpub("export", "html", "monday", "--topic", "nosuch", "-o", str(file))
+    assert (refused.exit_code, file.read_text("utf-8")) == (2, "as it was")
+    for words in ((), ("--from", "1", "--to", "2", "--topic", "news", "--layers", "mesh")):
+        result = vizpub("export", "html", "monday", *words, "-o", str(file))
+        assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+        assert file.name in result.stderr
+        assert file.read_text("utf-8").endswith("</html>\n")
+    assert list(tmp_path.glob("*.part*")) == []
 
 
 def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.explorer import exported
-from vizpub.explorer.embedding import Part
-from vizpub.explorer.exported import html_page, packed
+from vizpub.explorer.embedding import ExportPart
+from vizpub.explorer.exported import compress, html_page
 from vizpub.model.errors import UseError
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
@@ -31,7 +31,7 @@ def monday(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def page(monday: NamedRun) -> str:
-    return html_page(monday, Part())
+    return html_page(monday, ExportPart())
 
 
 def block(page: str, name: str) -> str:
@@ -39,22 +39,22 @@ def block(page: str, name: str) -> str:
     return str(text)
 
 
-def unpacked(coded: str) -> bytes:
+def decompress(coded: str) -> bytes:
     return gzip.decompress(b64decode(coded))
 
 
 def index_of(page: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(unpacked(block(page, "index")))
+    found: dict[str, Any] = json.loads(decompress(block(page, "index")))
     return found
 
 
 def content(page: str, key: str) -> bytes:
     begin, end = index_of(page)[key]
-    return unpacked(block(page, "data")[begin:end])
+    return decompress(block(page, "data")[begin:end])
 
 
 def test_file_is_the_same_each_time(monday: NamedRun, page: str) -> None:
-    assert html_page(monday, Part()) == page
+    assert html_page(monday, ExportPart()) == page
 
 
 def test_policy_allows_the_scripts_in_the_file_alone(page: str) -> None:
@@ -81,7 +81,7 @@ def test_answer_that_is_refused_has_the_reason(page: str, monday: NamedRun) -> N
 
 
 def test_part_has_its_messages_and_intervals_alone(monday: NamedRun) -> None:
-    found = html_page(monday, Part(window=(1, 2), topic=0))
+    found = html_page(monday, ExportPart(window=(1, 2), topic=0))
     facts = json.loads(content(found, "facts"))
     assert (facts["clock"]["first"], facts["clock"]["last"]) == (1, 2)
     assert facts["exported"]["topic"] == 0
@@ -96,14 +96,14 @@ def test_large_file_is_refused_with_a_way_out(
 ) -> None:
     monkeypatch.setattr(exported, "MOST_BYTES", 10_000)
     with pytest.raises(UseError, match=naming("'monday'", "--from", "--topic")):
-        html_page(monday, Part())
+        html_page(monday, ExportPart())
 
 
 def test_progress_counts_the_answers(monday: NamedRun) -> None:
     told: list[tuple[int, int]] = []
-    html_page(monday, Part(), lambda _step, done, total, _note="": told.append((done, total)))
+    html_page(monday, ExportPart(), lambda _step, done, total, _note="": told.append((done, total)))
     assert told[-1][0] == told[-1][1] == len(told) - 1
 
 
 def test_packing_is_gzip_in_base64() -> None:
-    assert unpacked(packed(b"</script>")) == b"</script>"
+    assert decompress(compress(b"</script>")) == b"</script>"
