@@ -1,7 +1,6 @@
 /** What an exported file holds, and what it does not. */
 
 import { h } from "./dom.js";
-import { amount } from "./numbers.js";
 
 /** Folded away; nothing where a server answers. */
 export function aboutFile(facts) {
@@ -10,14 +9,14 @@ export function aboutFile(facts) {
   const part = [
     window ? `intervals ${window[0]} to ${window[1]}` : "all intervals",
     topic !== null && `the topic ${facts.topics[topic]}`,
-    layers && `links of ${amount(layers.length, "layer")}: ${layers.join(", ")}`,
+    layers && `links of the layer${layers.length > 1 ? "s" : ""} ${layers.join(", ")}`,
   ].filter(Boolean);
   const lines = [
     "Tables, Compare and other runs are left out: vizpub explore shows them.",
-    facts.knows.publications
-      && "Coverage is of all messages in this file, or of those of one topic; not of a publisher or a part of a name.",
-    topic !== null && "Only the topic's subscribers and the links between them are here, and values of peers while "
-      + "they are subscribers at some time. Metrics, curves and scales are those of the whole overlay.",
+    facts.knows.publications && `Coverage is of all messages in this file${topic === null ? " or of one topic" : ""}, `
+      + "not of a publisher or a part of a name.",
+    topic !== null && "Only the topic's subscribers and the links between them are shown, and only peers that "
+      + "subscribe at some time have values. Values, curves and scales are those of the whole overlay.",
     window && "Scales for the whole run reach beyond these intervals.",
   ].filter(Boolean);
   return h("details", { class: "chooser file" }, h("summary", {}, "About this file"),
