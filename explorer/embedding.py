@@ -112,7 +112,7 @@ class _Embedding:
         meta, arrays = columns.block(self._run, name, number)
         values = arrays["values"].reshape(arrays["low"].size, -1)
         values[:, self._left_out] = np.nan
-        return answers.ARRAYS, pack(meta, arrays | {"values": _short(values.ravel())})
+        return answers.ARRAYS, pack(meta, arrays | {"values": _shrink(values.ravel())})
 
     @cached_property
     def _left_out(self) -> Integers:
@@ -138,7 +138,7 @@ class _Embedding:
             yield f"missed {number}", partial(self._missed, number)
 
     def _missed(self, message: int) -> Answer:
-        """Who missed a message. A query for each takes longer than all else."""
+        """Answer as `missed_peers`, without its query where nobody missed the message: it is slow."""
         if message in self._missed_by_none:
             return answers.json_answer({"rows": [], "why": None})
         return answers.missed_peers(self._whole, message)
@@ -263,7 +263,7 @@ class _Clip:
 
 
 def _starts(kept: npt.NDArray[np.bool_], counts: Any) -> Int32s:
-    """Where each group of rows begins among those that are kept, and where the last one ends."""
+    """The begin of each group of rows among those that are kept, and the end of the last."""
     before = np.concatenate([[0], np.cumsum(kept)])
     found: Int32s = before[np.concatenate([[0], np.cumsum(counts)]).astype(int)].astype(np.int32)
     return found
@@ -276,8 +276,8 @@ def _ticks(column: Any) -> Floats:
     return found
 
 
-def _short(values: Floats) -> npt.NDArray[Any]:
-    """The values in 32 bits, where a page then shows the same."""
+def _shrink(values: Floats) -> npt.NDArray[Any]:
+    """Store the values in 32 bits, where a page then shows the same."""
     small = values.astype(np.float32)
     known = values[~np.isnan(values)]
     same = np.array_equal(small, values, equal_nan=True)
