@@ -138,7 +138,7 @@ class _Embedding:
             yield f"missed {number}", partial(self._missed, number)
 
     def _missed(self, message: int) -> Answer:
-        """Answer as `missed_peers`, without its query where nobody missed the message: it is slow."""
+        """Answer as `missed_peers`, without its slow query where nobody missed the message."""
         if message in self._missed_by_none:
             return answers.json_answer({"rows": [], "why": None})
         return answers.missed_peers(self._whole, message)
