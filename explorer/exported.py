@@ -31,7 +31,7 @@ def html_page(run: NamedRun, part: ExportPart, progress: Progress = silent) -> s
     Raises: UseError, also for a file of more than MOST_BYTES; UnknownName for a part.
     """
     data = _Data()
-    library, licence = _library()
+    library, licence = read_library()
     data.add("script deck.gl", library)
     page = bundle(_PAGE, "exported.js").encode()
     data.add("script page", page)
@@ -76,7 +76,7 @@ def compress(content: bytes) -> str:
     return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _library() -> tuple[bytes, str]:
+def read_library() -> tuple[bytes, str]:
     """The script that draws, and its licence."""
     (script,) = (_PAGE / "vendor").glob("*.js")
     (licence,) = (_PAGE / "vendor").glob("*LICENSE.txt")
@@ -86,10 +86,10 @@ def _library() -> tuple[bytes, str]:
 def _html(run: str, data: _Data, scripts: tuple[bytes, ...], licence: str) -> str:
     boot, style = ((_PAGE / name).read_text("utf-8") for name in ("boot.js", "style.css"))
     index = json.dumps({"run": run, **data.index}).encode()
-    hashes = " ".join(_hash(script) for script in (boot.encode(), *scripts))
+    hashes = " ".join(policy_hash(script) for script in (boot.encode(), *scripts))
     # Elements have style attributes: their values are the page's own.
     policy = (
-        f"default-src 'none'; script-src {hashes}; style-src-elem {_hash(style.encode())}; "
+        f"default-src 'none'; script-src {hashes}; style-src-elem {policy_hash(style.encode())}; "
         "style-src-attr 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     icon = quote((_PAGE / "icon.svg").read_text("utf-8"))
@@ -116,5 +116,6 @@ def _html(run: str, data: _Data, scripts: tuple[bytes, ...], licence: str) -> st
 """
 
 
-def _hash(content: bytes) -> str:
+def policy_hash(content: bytes) -> str:
+    """The source of a script or a style, for a content security policy."""
     return f"'sha256-{b64encode(sha256(content).digest()).decode()}'"

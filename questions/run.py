@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,10 +55,10 @@ class Where:
 class Run(NamedRun):
     """A complete run of a workspace."""
 
-    @staticmethod
-    def open(workspace: Path | str, name: str) -> Run:
+    @classmethod
+    def open(cls, workspace: Path | str, name: str) -> Self:
         """The run of that name. Raises: UnknownName, StoreBroken, RunNotComplete."""
-        return Run(open_run(Path(workspace), name))
+        return cls(open_run(Path(workspace), name))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of vizpub.model.tables, or some of its columns. Raises: UnknownName."""

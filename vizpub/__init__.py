@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from vizpub.model import errors as errors
     from vizpub.model.errors import VizpubError as VizpubError
     from vizpub.questions.frames import Frame as Frame
-    from vizpub.questions.run import Run as Run
     from vizpub.questions.run import Where as Where
     from vizpub.reports.files import ReportReader as ReportReader
     from vizpub.reports.files import ReportWriter as ReportWriter
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from vizpub.reports.records import Role as Role
     from vizpub.reports.records import RunHeader as RunHeader
     from vizpub.reports.records import Sent as Sent
+    from vizpub.run import Run as Run
     from vizpub.simulators.engine.network import Copy as Copy
     from vizpub.simulators.engine.network import Links as Links
     from vizpub.simulators.engine.network import Network as Network
@@ -62,7 +62,7 @@ _PLACES = {
     "ReportReader": "vizpub.reports.files",
     "ReportWriter": "vizpub.reports.files",
     "Role": "vizpub.reports.records",
-    "Run": "vizpub.questions.run",
+    "Run": "vizpub.run",
     "RunHeader": "vizpub.reports.records",
     "Sent": "vizpub.reports.records",
     "System": "vizpub.simulators.engine.network",

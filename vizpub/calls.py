@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vizpub.graphstore.ask.queries import Answer
     from vizpub.questions.frames import Frame
-    from vizpub.questions.run import Run
+    from vizpub.run import Run
 
 _WORKSPACE = "vizpub-data"
 
@@ -42,7 +42,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
     from vizpub.model.clock import parse_duration_us
-    from vizpub.questions.run import Run
+    from vizpub.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)

@@ -82,7 +82,9 @@ export function write(run, screen, state = {}) {
 
 /** Go to an address that Back leaves again. */
 export function push(address) {
-  if (address !== location.hash) history.pushState(null, "", address);
+  if (address === location.hash) return;
+  history.pushState(null, "", address);
+  dispatchEvent(new Event("addresschange"));
 }
 
 let latest = null, replacing = null;
@@ -93,6 +95,7 @@ export function replace(address) {
   replacing ??= setTimeout(() => {
     replacing = null;
     history.replaceState(null, "", latest);
+    dispatchEvent(new Event("addresschange"));
   }, 150);
 }
 

@@ -1,5 +1,5 @@
-/** What the server, or the file of an exported run, answers: facts as JSON, tables as typed arrays
- * without an object per row. */
+/** What the server, the file of an exported run or a notebook's kernel answers: facts as JSON, tables
+ * as typed arrays without an object per row. */
 
 const TYPES = {
   float32: Float32Array, float64: Float64Array, int32: Int32Array,
@@ -17,7 +17,7 @@ export class Refused extends Error {
 async function fetched(path, signal, post = {}) {
   let answer;
   try {
-    answer = await fetch(path, { signal, ...post });
+    answer = await carrier.fetch(path, { signal, ...post });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused("The server does not answer. Is vizpub explore still running?", "Gone");
@@ -31,10 +31,11 @@ async function fetched(path, signal, post = {}) {
 }
 
 /** Who answers: a server. An exported file puts itself in its place (embedded.js), and names its `run`
- * and the `screens` that it has; a server has all. */
+ * and the `screens` that it has; a server has all. In a notebook, the kernel replaces `fetch` (kernel.js). */
 export const carrier = {
   run: null,
   screens: null,
+  fetch: (path, options) => fetch(path, options),
   json: async (path, signal, post) => (await fetched(path, signal, post)).json(),
   arrays: async (path, signal) => unpack(await (await fetched(path, signal)).arrayBuffer()),
 };
