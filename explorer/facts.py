@@ -9,7 +9,7 @@ import numpy as np
 
 from vizpub.explorer import columns
 from vizpub.explorer.history import History
-from vizpub.explorer.live import is_live
+from vizpub.explorer.server.live import is_live
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
 from vizpub.questions.names import NamedRun

@@ -17,9 +17,9 @@ import anywidget
 import traitlets
 from starlette.types import ASGIApp, Message
 
-from vizpub.explorer.bundling import bundle
-from vizpub.explorer.exported import policy_hash, read_library
-from vizpub.explorer.web import PAGE, app
+from vizpub.explorer.offline.bundling import bundle
+from vizpub.explorer.offline.exported import policy_hash, read_library
+from vizpub.explorer.server.web import PAGE, app
 
 DOCUMENT = "page"
 """The path of the page itself; those of answers begin with `api/`."""

@@ -1,4 +1,4 @@
-/** Answers from the file that the page is in (explorer/exported.py), in place of a server's. */
+/** Answers from the file that the page is in (explorer/offline/exported.py), in place of a server's. */
 
 import { carrier, Refused, unpack } from "./data.js";
 import { EmbeddedHistory } from "./embeddedhistory.js";

@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 import numpy as np
 import uvicorn
 
-from vizpub.explorer.serving import Listening, listen
-from vizpub.explorer.web import app
+from vizpub.explorer.server.serving import Listening, listen
+from vizpub.explorer.server.web import app
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def explore(
     vizpub explore lab --allow-commands
     ```
     """
-    from vizpub.explorer.serving import Listening, serve
+    from vizpub.explorer.server.serving import Listening, serve
     from vizpub.runstore.store import open_run
 
     if not settings.workspace.is_dir():

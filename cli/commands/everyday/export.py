@@ -301,8 +301,8 @@ def html(
     vizpub export html monday --from 10 --to 20 --topic news -o news.html
     ```
     """
-    from vizpub.explorer.embedding import ExportPart
-    from vizpub.explorer.exported import html_page
+    from vizpub.explorer.offline.embedding import ExportPart
+    from vizpub.explorer.offline.exported import html_page
     from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import open_run
 

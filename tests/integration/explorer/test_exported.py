@@ -17,8 +17,8 @@ from tests.integration.explorer.test_page import moments
 from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import LAYERS, Played
-from vizpub.explorer.embedding import ExportPart
-from vizpub.explorer.exported import html_page
+from vizpub.explorer.offline.embedding import ExportPart
+from vizpub.explorer.offline.exported import html_page
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
 

@@ -17,7 +17,7 @@ from tests.support.hostile import TAKEN
 from tests.support.played import play
 from tests.support.widgets import FrontEnd
 from vizpub.explorer.notebook import DOCUMENT, RunView, page_document
-from vizpub.explorer.web import QUESTIONS
+from vizpub.explorer.server.web import QUESTIONS
 from vizpub.model.clock import Clock
 
 OVERLAY = "api/runs/monday/overlay?layer=mesh&topic=0"

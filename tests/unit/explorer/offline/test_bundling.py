@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.explorer.bundling import bundle
-from vizpub.explorer.web import PAGE
+from vizpub.explorer.offline.bundling import bundle
+from vizpub.explorer.server.web import PAGE
 
 MODULES = {
     "entry.js": 'import "./side.js";\nimport * as sums from "./sums.js";\n'

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.explored import Explorer, Told, exploring
 from tests.unit.conftest import METRICS, ROWS, SECOND
-from vizpub.explorer.web import COOKIE, HEADERS, PAGE
+from vizpub.explorer.server.web import COOKIE, HEADERS, PAGE
 
 Ask = Callable[..., Told]
 

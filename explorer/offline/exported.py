@@ -14,15 +14,15 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from vizpub.explorer.bundling import bundle
-from vizpub.explorer.embedding import ExportPart, questions
+from vizpub.explorer.offline.bundling import bundle
+from vizpub.explorer.offline.embedding import ExportPart, questions
 from vizpub.model.errors import UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.questions.names import NamedRun
 
 MOST_BYTES = 50_000_000
 """Of a file: browsers take seconds to open larger ones, and mail servers refuse them."""
-_PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).parents[1] / "page"
 
 
 def html_page(run: NamedRun, part: ExportPart, progress: Progress = silent) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import uvicorn
 
-from vizpub.explorer.web import app
+from vizpub.explorer.server.web import app
 from vizpub.model.errors import UseError
 from vizpub.reports.endpoint import is_loopback
 

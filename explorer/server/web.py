@@ -26,17 +26,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vizpub.explorer import answers, facts, live
+from vizpub.explorer import answers, facts
 from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
-from vizpub.explorer.opened import OpenRuns
+from vizpub.explorer.server import live
+from vizpub.explorer.server.opened import OpenRuns
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
 from vizpub.runstore.store import open_run
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parents[1] / "page"
 COOKIE = "vizpub_token"
 _MOST_OF_A_COMMAND = 1_000
 POLICY = (

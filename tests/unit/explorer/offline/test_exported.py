@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.support.words import naming
-from vizpub.explorer import exported
-from vizpub.explorer.embedding import ExportPart
-from vizpub.explorer.exported import compress, html_page
+from vizpub.explorer.offline import exported
+from vizpub.explorer.offline.embedding import ExportPart
+from vizpub.explorer.offline.exported import compress, html_page
 from vizpub.model.errors import UseError
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run

@@ -1,0 +1,1 @@
+"""The page as one file that works offline."""
