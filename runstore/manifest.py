@@ -150,7 +150,7 @@ class Change:
 
 
 MOST_BOUNDARIES = 64
-"""Boundaries that run.json keeps; a copy of an older generation is made anew."""
+"""Boundaries that run.json keeps; a copy of an older generation is recreated."""
 
 
 @dataclass(frozen=True)

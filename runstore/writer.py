@@ -170,7 +170,7 @@ class RunWriter:
             self.sweep()
 
     def show_again(self) -> None:
-        """Make the folders for other programs anew. Raises: StoreBroken where a file is missing."""
+        """Recreate the folders for other programs. Raises: StoreBroken where a file is missing."""
         assert self.stored
         assert self.stored.complete
         self.commit(self.stored)
