@@ -284,8 +284,7 @@ class RunWriter:
 
     def _unsynced_files(self, manifest: Manifest) -> Iterator[Path]:
         """The files in the manifest that no earlier manifest has."""
-        entries = (*manifest.tables.values(), *manifest.carry.values())
-        for part in (part for entry in entries for part in entry.parts):
+        for part in manifest.parts:
             if part.directory not in self.synced:
                 yield from (self.directory / part.directory / f.name for f in part.files or ())
 
@@ -305,6 +304,7 @@ def _young(let_go: dict[str, float]) -> dict[str, float]:
 
 
 def _touch(path: Path, at: float) -> None:
+    """Create a file whose time of change is `at`, in seconds since 1970."""
     path.touch()
     os.utime(path, (at, at))
 
