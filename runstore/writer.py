@@ -159,7 +159,13 @@ class RunWriter:
             # A kill may come at once: the next command then shows the view.
             _touch(self.directory / LET_GO, 0)
         folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
-        durable.sync(self._unsynced_files(manifest), self.directory, folders)
+        unsynced = (
+            self.directory / part.directory / file.name
+            for part in manifest.parts
+            if part.directory not in self.synced
+            for file in part.files or ()
+        )
+        durable.sync(unsynced, self.directory, folders)
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
@@ -281,12 +287,6 @@ class RunWriter:
             return
         write_manifest(self.directory, manifest)
         self.stored = manifest
-
-    def _unsynced_files(self, manifest: Manifest) -> Iterator[Path]:
-        """The files in the manifest that no earlier manifest has."""
-        for part in manifest.parts:
-            if part.directory not in self.synced:
-                yield from (self.directory / part.directory / f.name for f in part.files or ())
 
 
 def _folders(directory: Path) -> list[str]:
