@@ -48,7 +48,8 @@ class Closing:
     """The last closed interval; null = none is closed."""
     newest: dict[str, int] = field(default_factory=dict)
     """The greatest interval of each peer's reports."""
-    left: set[str] = field(default_factory=set)
+    departed: set[str] = field(default_factory=set)
+    """Peers whose last report said that they leave."""
     _heard: dict[str, float] = field(default_factory=dict)
     """The time of each peer's last report, also late ones."""
     _behind: dict[str, float] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Closing:
     """Peers that have not left, by the interval that they have reached."""
 
     def __post_init__(self) -> None:
-        present = (at for peer, at in self.newest.items() if peer not in self.left)
+        present = (at for peer, at in self.newest.items() if peer not in self.departed)
         self._reached = Counter(present)
 
     @classmethod
@@ -85,7 +86,7 @@ class Closing:
         return {
             "closed": self.closed,
             "newest": self.newest,
-            "left": sorted(self.left),
+            "left": sorted(self.departed),
             "firsts": self._firsts,
         }
 
@@ -127,16 +128,16 @@ class Closing:
         """
         return interval > max(self.median() or 0, now) + self.rules.ahead
 
-    def note_report(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
-        """Count an admitted report. `left`: its peer leaves with it."""
+    def note_report(self, peer: str, interval: int, now: float, *, leaves: bool = False) -> None:
+        """Count an admitted report. `leaves`: its peer leaves with it."""
         if interval >= (previous := self.newest.get(peer, -1)):
-            if previous >= 0 and peer not in self.left:
+            if previous >= 0 and peer not in self.departed:
                 self._reached[previous] -= 1
                 if not self._reached[previous]:
                     del self._reached[previous]
             self.newest[peer] = interval
-            (self.left.add if left else self.left.discard)(peer)
-            if not left:
+            (self.departed.add if leaves else self.departed.discard)(peer)
+            if not leaves:
                 self._reached[interval] += 1
         self._heard[peer] = now
         if self.is_late(interval):
@@ -155,8 +156,8 @@ class Closing:
             return None
         members = self._members(now)
         quorum = _quorum(
-            Counter(at for peer, at in members if peer not in self.left),
-            Counter(at for peer, at in members if peer in self.left),
+            Counter(at for peer, at in members if peer not in self.departed),
+            Counter(at for peer, at in members if peer in self.departed),
         )
         for outdated in [i for i in self._quorum_at if quorum is None or i > quorum]:
             del self._quorum_at[outdated]
@@ -178,7 +179,7 @@ class Closing:
         since, heard = self.rules.member_since(now), self._heard
         if not heard or (self.rules.peers and not self.rules.peers <= heard.keys()):
             return False
-        return all(at < since or peer in self.left for peer, at in heard.items())
+        return all(at < since or peer in self.departed for peer, at in heard.items())
 
     def close(self, interval: int) -> None:
         """Close all intervals up to this one."""
@@ -206,7 +207,7 @@ class Closing:
         """Return True if intervals wait for the peer. They do not if it left, or has been behind
         for so long that its next report will be late, too; a peer that was late once may recover.
         """
-        if peer in self.left:
+        if peer in self.departed:
             return False
         since = self._behind.get(peer)
         return since is None or now - since < self.rules.lateness_s

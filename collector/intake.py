@@ -60,7 +60,7 @@ class IntakeLimits:
 class _AdmittedReport:
     peer: str
     interval: int
-    left: bool
+    leaves: bool
 
 
 class Intake:
@@ -313,7 +313,7 @@ class Intake:
             self.counts["late"] += 1
             self._count_peer("late", report.peer)
         self.ending.note_report(report.interval)
-        self.closing.note_report(report.peer, report.interval, now, left=report.left)
+        self.closing.note_report(report.peer, report.interval, now, leaves=report.leaves)
 
     def _count_peer(self, outcome: str, peer: object) -> None:
         counts = self.of_peers[outcome]

@@ -125,7 +125,7 @@ class CollectionProgress:
         intake, closing, topic = self._intake, self._intake.closing, self.topic()
         return {
             "state": self.state,
-            "peers": len(closing.newest) - len(closing.left),
+            "peers": len(closing.newest) - len(closing.departed),
             "median": closing.median(),
             "reached": closing.greatest_interval,
             "closed": closing.closed,

@@ -40,7 +40,7 @@ class LoadedRun:
     state: str = ""
     """Changes with each transaction that grows the copy."""
     growing: bool = False
-    """True if a growth has begun and not ended."""
+    """True if an incremental load has begun and not ended."""
 
     def rows(
         self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any

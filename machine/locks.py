@@ -83,6 +83,19 @@ def sweep_folders(parent: Path, kind: str) -> None:
             rmtree(folder, ignore_errors=True)
 
 
+def find_holder(lock: Path) -> str:
+    """Return the process that holds a lock; empty if none does. Raises: OSError where this user
+    may not know.
+    """
+    if os.path.lexists(lock):  # a lock that nobody takes is not created
+        try:
+            with holding(lock):
+                pass
+        except LockHeld as error:
+            return error.owner
+    return ""
+
+
 def with_locks(parent: Path, pattern: str) -> list[Path]:
     """Return the paths in `parent` that match a pattern, also those with only a lock left."""
     locks = (path.name[1:].removesuffix(".lock") for path in parent.glob(f".{pattern}.lock"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
-from vizpub.questions.totals import pool_messages, reporting
+from vizpub.questions.totals import pool_messages, reporter_count
 from vizpub.runstore.changes import state
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES
@@ -72,7 +72,7 @@ def _of_collection(run: StoredRun) -> str:
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     """The figures of messages, without refused ones."""
-    reporters, peers = reporting(run), run.rows("peers")
+    reporters, peers = reporter_count(run), run.rows("peers")
     yield "peers that report", f"{reporters:,} of {peers:,}"
     if reporters < peers:
         yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
@@ -80,8 +80,8 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if pooled is None:
         return
     if pooled.hit_ratio is not None:
-        of = f"{pooled.delivered:,} of {pooled.eligible:,} = {pooled.hit_ratio:.4f}"
-        yield "hit ratio", f"{of}; mean over messages {pooled.hit_ratio_mean:.4f}"
+        ratio = f"{pooled.delivered:,} of {pooled.eligible:,} = {pooled.hit_ratio:.4f}"
+        yield "hit ratio", f"{ratio}; mean over messages {pooled.hit_ratio_mean:.4f}"
     if pooled.refused:
         yield (
             "left out of the hit ratio",
@@ -92,6 +92,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if pooled.unreported:
         yield "publication not reported", amount(pooled.unreported, "message")
     if pooled.hops:
-        names = (("unknown" if hop is None else hop, count) for hop, count in pooled.hops.items())
-        hops = (f"{hop}: {count:,}" for hop, count in names)
+        hops = (
+            f"{'unknown' if hop is None else hop}: {count:,}" for hop, count in pooled.hops.items()
+        )
         yield "first receptions by hops", ", ".join(hops)

@@ -244,12 +244,13 @@ def pool_messages(run: StoredRun) -> Pooled | None:
     )
 
 
-def reporting(run: StoredRun) -> int:
+def reporter_count(run: StoredRun) -> int:
     """The number of reporters; other peers are only named by them."""
     return pc.sum(run.read("peers", ["is_reporter"])["is_reporter"]).as_py() or 0
 
 
 def _hop_counts(run: StoredRun) -> dict[int | None, int]:
+    """The number of first receptions by hop, ascending; null is last."""
     counts: Counter[int | None] = Counter()
     for batch in run.scan("receptions", ["hop"], pc.field("first")):
         for hop in pc.value_counts(batch["hop"]).to_pylist():

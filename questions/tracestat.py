@@ -195,11 +195,12 @@ def totals(peers: list[dict[str, str | int | None]]) -> Figures:
 
 
 def distribution(delays: list[tuple[int, int]], published: int | None) -> list[Figures]:
-    """Rows ms, delivered, delivered_and_own: how many took up to so many ms; own are those of the
-    `published` messages to their publishers, after 0 ms. Empty where no delay is known.
+    """Return rows ms, delivered, delivered_and_own: the number of deliveries that took at most so
+    many ms, without and with those of the `published` messages to their own publishers, each after
+    0 ms. Null is unknown; no rows where no delay is known.
     """
     delivered = dict(delays)
-    if delivered and published:
+    if delivered and published:  # clocks may differ, so that some delays are below 0
         delivered.setdefault(0, max((n for ms, n in delays if ms < 0), default=0))
     return [
         {

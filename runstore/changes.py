@@ -6,11 +6,10 @@ Only here it is said what became of such a change, for every command that shows 
 from __future__ import annotations
 
 import hashlib
-import os
 from contextlib import suppress
 from pathlib import Path
 
-from vizpub.machine.locks import LockHeld, holding, lock_of
+from vizpub.machine.locks import find_holder, lock_of
 from vizpub.model.errors import StoreBroken
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import FILE, Manifest, read_manifest
@@ -47,12 +46,13 @@ def describe_unfinished(run: StoredRun) -> str:
     change = pending(run.directory, run.manifest) if run.manifest.complete else None
     if change is None:
         return ""
-    action = "an append" if change.extends else "making it anew"
+    action = "an append" if change.extends else "a rebuild"
     files = amount(change.input_size[0], "file")
-    if writer := _writer(run.directory):
-        return f"{action} goes on, in {writer}; until it is done, the run is as it was"
+    with suppress(OSError):  # or this user may not know
+        if writer := find_holder(lock_of(run.directory)):
+            return f"{action} is running in {writer}; the run stays as it was until it is complete"
     interruption = f"{action} was interrupted ({files} in all)"
-    return f"{interruption}; the run is as it was, and the same command goes on"
+    return f"{interruption}; the run is as it was, and the same command resumes it"
 
 
 def state(run: StoredRun) -> str:
@@ -61,16 +61,3 @@ def state(run: StoredRun) -> str:
         return f"{run.manifest.state}, not complete"
     change = describe_unfinished(run)
     return f"{run.manifest.state}; {change}" if change else run.manifest.state
-
-
-def _writer(directory: Path) -> str:
-    """The process that writes the run; empty where none does, or this user may not know."""
-    lock = lock_of(directory)
-    with suppress(OSError):
-        try:
-            if os.path.lexists(lock):
-                with holding(lock):
-                    pass
-        except LockHeld as error:
-            return error.owner
-    return ""

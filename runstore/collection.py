@@ -9,7 +9,6 @@ says otherwise.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.machine.locks import LockHeld, holding
+from vizpub.machine.locks import LockHeld, find_holder, holding
 from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
@@ -129,13 +128,8 @@ class Collected:
         """The process that collects; empty where none does. Raises: UseError where this user may
         not know.
         """
-        try:
-            if os.path.lexists(self._lock):
-                with as_errors_of_ours(self.folder), holding(self._lock):
-                    pass
-        except LockHeld as error:
-            return error.owner
-        return ""
+        with as_errors_of_ours(self.folder):
+            return find_holder(self._lock)
 
     def delete(self) -> None:
         """All of it at once, for whoever looks for it. Raises: OSError."""
@@ -148,8 +142,8 @@ class Collected:
 
 
 def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> None:
-    """Raises: RunCollected where a command that is no collector may not make the run anew, nor add
-    to it: it is collected now, or by a collection that has not ended, and is not `collection`.
+    """Raises: RunCollected where a command that is no collector may not rebuild the run, nor add to
+    it: it is collected now, or by a collection that has not ended, and is not `collection`.
     """
     if collector := of.collector():
         raise RunCollected(of.run, collector)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -150,7 +151,7 @@ class Change:
 
 
 MOST_BOUNDARIES = 64
-"""Boundaries that run.json keeps; a copy of an older generation is made anew."""
+"""Boundaries that run.json keeps; a copy of an older generation is recreated."""
 
 
 @dataclass(frozen=True)
@@ -292,10 +293,14 @@ class Manifest:
         )
 
     @property
+    def parts(self) -> Iterator[Part]:
+        """The parts of all tables, and of what the next append needs."""
+        return (p for entry in (*self.tables.values(), *self.carry.values()) for p in entry.parts)
+
+    @property
     def directories(self) -> set[str]:
         """All directories in the manifest."""
-        entries = (*self.tables.values(), *self.carry.values())
-        return {part.directory for entry in entries for part in entry.parts}
+        return {part.directory for part in self.parts}
 
     @property
     def identity(self) -> str:
@@ -372,8 +377,7 @@ def _crc(content: dict[str, Any]) -> int:
 def _check_paths(manifest: Manifest) -> Manifest:
     """Raises: ValueError, UseError where it names paths outside its directory."""
     check_run_name(manifest.name)
-    entries = (*manifest.tables.values(), *manifest.carry.values())
-    for part in (part for entry in entries for part in entry.parts):
+    for part in manifest.parts:
         names = [file.name for file in part.files or ()]
         if not all(map(_is_below, [part.directory, *names])) or any("/" in n for n in names):
             raise ValueError(f"{NOT_IN_ITS_DIRECTORY}: {part.directory} {names}")

@@ -6,9 +6,9 @@
 
 The files of a view are further names (hard links) of those that run.json lists. Readers list a
 folder and then look at each file, and pyarrow, Spark and DuckDB pass over one that is gone by then.
-So each view names all files anew: of a view that is no longer shown, none can be opened through the
-link, and such a reader fails instead of missing rows. Under its own name a view stays as long as
-other files that were let go.
+So each view gives all files new names: those of a view that is no longer shown cannot be opened
+through the link, and such a reader fails instead of missing rows. Under its own name a view stays
+as long as other files that were let go.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def folder(run: StoredRun, table: str) -> Path:
         raise UseError(
             f"run '{run.name}' has no folders for other programs: its file system has no hard "
             f"links, or they were removed; vizpub runs files {run.name} lists its files, and "
-            f"vizpub runs check {run.name} --mend makes them anew"
+            f"vizpub runs check {run.name} --mend recreates them"
         )
     return path
 

@@ -159,7 +159,13 @@ class RunWriter:
             # A kill may come at once: the next command then shows the view.
             _touch(self.directory / LET_GO, 0)
         folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
-        durable.sync(self._unsynced_files(manifest), self.directory, folders)
+        unsynced = (
+            self.directory / part.directory / file.name
+            for part in manifest.parts
+            if part.directory not in self.synced
+            for file in part.files or ()
+        )
+        durable.sync(unsynced, self.directory, folders)
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
@@ -170,7 +176,7 @@ class RunWriter:
             self.sweep()
 
     def show_again(self) -> None:
-        """Make the folders for other programs anew. Raises: StoreBroken where a file is missing."""
+        """Recreate the folders for other programs. Raises: StoreBroken where a file is missing."""
         assert self.stored
         assert self.stored.complete
         self.commit(self.stored)
@@ -282,13 +288,6 @@ class RunWriter:
         write_manifest(self.directory, manifest)
         self.stored = manifest
 
-    def _unsynced_files(self, manifest: Manifest) -> Iterator[Path]:
-        """The files in the manifest that no earlier manifest has."""
-        entries = (*manifest.tables.values(), *manifest.carry.values())
-        for part in (part for entry in entries for part in entry.parts):
-            if part.directory not in self.synced:
-                yield from (self.directory / part.directory / f.name for f in part.files or ())
-
 
 def _folders(directory: Path) -> list[str]:
     """The folders in a directory, without links; none where there is no directory."""
@@ -305,6 +304,7 @@ def _young(let_go: dict[str, float]) -> dict[str, float]:
 
 
 def _touch(path: Path, at: float) -> None:
+    """Create a file whose time of change is `at`, in seconds since 1970."""
     path.touch()
     os.utime(path, (at, at))
 

@@ -88,7 +88,7 @@ class FolderInput:
             while not self._intake.ended:
                 if not await self.turn():
                     await asyncio.sleep(_LOOK_S)
-            await asyncio.Event().wait()
+            await asyncio.Event().wait()  # a collector stops when one of its inputs ends
         finally:
             for packed in self._packed.values():
                 packed.close()
@@ -200,9 +200,9 @@ class FolderInput:
             if not self._add_line(file_lines, path, end, line):
                 return file_lines
             packed.take()
-        if packed.is_read() and packed.missing:
-            return self._restart(path, start)
         if packed.is_read():
+            if packed.missing:
+                return self._restart(path, start)
             self._sizes[name] = packed.size
             if packed.damage:
                 self._skip(path, packed.damage)

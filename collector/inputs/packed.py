@@ -73,7 +73,7 @@ class PackedLines:
     def __init__(self, path: Path, start: int) -> None:
         status = path.stat()
         self._path, self._identity = path, (status.st_dev, status.st_ino)
-        self._file = _Reopened(path)
+        self._file = _ReopenedFile(path)
         self._rest = FileTail(self._file, start)
         self._lines = lines(self._rest, MOST_LINE)
         self._seconds = 0.0
@@ -136,7 +136,7 @@ class PackedLines:
         self._file.is_closed = True
 
 
-class _Reopened:
+class _ReopenedFile:
     """A file that is open only while something of it is read."""
 
     is_closed = False
@@ -146,7 +146,7 @@ class _Reopened:
 
     def read(self, size: int, /) -> bytes:
         if self.is_closed:
-            raise OSError("it is not read any more")
+            raise OSError("it is not read any more")  # ends `PackedLines.read` in its thread
         with self._path.open("rb") as file:
             file.seek(self.at)
             content = file.read(min(size, _BLOCK))

@@ -173,9 +173,8 @@ class ReportLog:
 
     def drop(self, until: int) -> None:
         """Remove the segments that end at or before a position; the last one stays."""
-        listed = segments(self._directory)
-        for (_, path), (following, _) in pairwise(listed):
-            if following <= until:
+        for (_, path), (end, _) in pairwise(segments(self._directory)):
+            if end <= until:
                 path.unlink(missing_ok=True)
 
     async def aclose(self) -> None:

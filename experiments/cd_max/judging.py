@@ -98,17 +98,17 @@ class OverlayResults:
     rows: Sequence[OverlayMeasures]
 
     @cached_property
-    def _rows_by_place(self) -> dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]]:
-        """By axis, place and law, and then by algorithm."""
-        places: dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]] = {}
+    def _rows_by_case(self) -> dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]]:
+        """By axis, its value and law, and then by algorithm."""
+        cases: dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]] = {}
         for row in self.rows:
-            place = (row.case.axis, row.case.x, row.case.law)
-            places.setdefault(place, {}).setdefault(row.algorithm, []).append(row)
-        return places
+            case = (row.case.axis, row.case.x, row.case.law)
+            cases.setdefault(case, {}).setdefault(row.algorithm, []).append(row)
+        return cases
 
     def at(self, axis: Axis, x: int, law: Law = "uniform") -> RowEstimates:
-        """The algorithms at a place."""
-        return RowEstimates(self._rows_by_place.get((axis, x, law), {}))
+        """The algorithms at a value of an axis."""
+        return RowEstimates(self._rows_by_case.get((axis, x, law), {}))
 
     def of(
         self, axis: Axis, x: int, algorithm: str, measure: str, law: Law = "uniform"
@@ -117,15 +117,15 @@ class OverlayResults:
         return list(self.at(axis, x, law).of(measure, algorithm).values())
 
     def along(self, axis: Axis, algorithm: str) -> RowEstimates:
-        """The places of an axis, such as '200 topics', for an algorithm."""
+        """The values of an axis, such as '200 topics', for an algorithm."""
         return RowEstimates(
             {
-                _place(axis, x): self._rows_by_place[axis, x, "uniform"][algorithm]
-                for x in self.places(axis)
+                _describe_value(axis, x): self._rows_by_case[axis, x, "uniform"][algorithm]
+                for x in self.values(axis)
             }
         )
 
-    def places(self, axis: Axis) -> list[int]:
+    def values(self, axis: Axis) -> list[int]:
         """Values of an axis that were measured, ascending."""
         return sorted({row.case.x for row in self.rows if row.case.axis == axis})
 
@@ -136,7 +136,7 @@ class OverlayResults:
         return mean([log(end[seed] / start[seed]) / log(last / first) for seed in seeds])
 
 
-def _place(axis: Axis, x: int) -> str:
+def _describe_value(axis: Axis, x: int) -> str:
     return f"{x} {'topics each' if axis == 'subscription_size' else axis}"
 
 
@@ -203,17 +203,17 @@ def judge_claims(results: OverlayResults) -> list[JudgedClaim]:
 
 def _orderings(results: OverlayResults) -> Iterator[JudgedClaim]:
     for measure, order in (("maximum", _MAXIMA), ("average", _AVERAGES)):
-        for x in results.places("nodes"):
+        for x in results.values("nodes"):
             statement = f"Order of the {measure} degrees, {x:,} nodes"
             claim = OrderClaim(what=statement, source="Tables 5, 6", metric=measure, order=order)
             yield claim.judge(results.at("nodes", x))
-    axes = [axis for axis in _OTHER_AXES if results.places(axis)]
+    axes = [axis for axis in _OTHER_AXES if results.values(axis)]
     for axis, algorithm in product(axes, ("gm", "cd-oda-ii", "cd-max")):
         yield OrderClaim(
             what=f"Average degree falls with the {axis.replace('_', ' ')}, {algorithm}",
             source="the texts on Tables 7 and 9",
             metric="average",
-            order=tuple(_place(axis, x) for x in reversed(results.places(axis))),
+            order=tuple(_describe_value(axis, x) for x in reversed(results.values(axis))),
             why=_RISING if algorithm == "gm" else _STATIC,
         ).judge(results.along(axis, algorithm))
 
@@ -229,7 +229,7 @@ def _ratios(results: OverlayResults) -> Iterator[JudgedClaim]:
             relative=0.04,
             why=why,
         ).judge(results.at("nodes", 1000))
-    for x in results.places("nodes"):
+    for x in results.values("nodes"):
         yield ValueClaim(
             what=f"cd-max-ref has a quarter of the maximum degree of all other stars, {x:,} nodes:"
             " cd-max / cd-max-ref",
@@ -259,7 +259,7 @@ def _times(results: OverlayResults) -> Iterator[JudgedClaim]:
             estimate_text(ours),
             "unknown" if ours.value is None else "shown",
         )
-    for x in (x for x in results.places("subscription_size") if x > 25):
+    for x in (x for x in results.values("subscription_size") if x > 25):
         means = {name: results.at("subscription_size", x).estimate("seconds", name).value or 0.0
                  for name in _GROWTH}  # fmt: skip
         yield judge_statement(

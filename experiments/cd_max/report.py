@@ -207,14 +207,14 @@ def _draw_table(results: OverlayResults, table: int) -> Figure:
         panel = figure.subplots()
         names = dict.fromkeys(one.algorithm for one in printed)
         for algorithm, colour in zip(names, PALETTE, strict=False):
-            places = [x for x in results.places(axis) if results.of(axis, x, algorithm, measure)]
-            ours = [mean(results.of(axis, x, algorithm, measure)) for x in places]
-            panel.plot(places, [one.value or 0 for one in ours], "o-", color=colour, ms=3,
+            values = [x for x in results.values(axis) if results.of(axis, x, algorithm, measure)]
+            ours = [mean(results.of(axis, x, algorithm, measure)) for x in values]
+            panel.plot(values, [one.value or 0 for one in ours], "o-", color=colour, ms=3,
                        label=algorithm)  # fmt: skip
-            panel.fill_between(places, [_end(one.low, one.value) for one in ours],
+            panel.fill_between(values, [_end(one.low, one.value) for one in ours],
                                [_end(one.high, one.value) for one in ours],
                                color=colour, alpha=0.2, lw=0)  # fmt: skip
-            theirs = [one for one in printed if one.algorithm == algorithm and one.x in places]
+            theirs = [one for one in printed if one.algorithm == algorithm and one.x in values]
             panel.plot([one.x for one in theirs], [one.corrected_value for one in theirs], "--",
                        color=colour, lw=1)  # fmt: skip
         panel.set_xlabel(_LABELS[axis])

@@ -18,7 +18,7 @@ from vizpub.graphstore.runs import LoadedRun, open_run
 from vizpub.model.errors import UnknownName, UseError
 
 _TRIES = 20
-"""Attempts at a query while a copy grows; a growth has few transactions."""
+"""Attempts at a query while a copy grows; an incremental load has few transactions."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _ask_stable(
     limits: Limits,
 ) -> Answer:
     """Run a query on one state of a copy: repeat it if the copy has grown meanwhile."""
-    # A read sees what is committed while it goes on. It could miss a period that a growth closes:
-    # the open one may be gone when it gets there, and the closed one have a class it did not know.
+    # A read sees what is committed while it runs. It could miss a period that an incremental load
+    # closes: the open one may be gone when it gets there, and the closed one be of a new class.
     loaded = open_run(driver, database, run)
     for _ in range(_TRIES):
         text, values = prepare(query, arguments, loaded)

@@ -1,7 +1,7 @@
 """A kit for Neo4j Browser that shows a run well: a style, saved queries, and a guide with links.
 
 Browser draws the answer of a single statement, and forgets `:param` values when its page is
-loaded anew. So a link of the guide carries a statement with its values filled in, and the
+reloaded. So a link of the guide carries a statement with its values filled in, and the
 saved queries keep their `$parameters`, which one file of `:param` lines sets.
 """
 

@@ -1,7 +1,8 @@
 """Grow a run's copy: what appends changed is replaced, by difference, while the run is asked.
 
 Rows before the boundary are as they were. From it on, tables and copy are compared; the copy gets
-what it lacks and loses what it has too much. So a growth that was interrupted is simply done again.
+what it lacks and loses what it has too much. So an incremental load that was interrupted is simply
+done again.
 
 Each transaction takes a turn, which is counted on the Run node: it waits for the one before it, is
 done once even where the answer to a commit is lost, and fails where another load grows the run.
@@ -59,7 +60,7 @@ def grow(
 ) -> bool:
     """Grow the copy of a run, whose Run node has these properties.
 
-    Returns False, with nothing done, if the copy has to be made anew: it is incomplete, or the
+    Returns False, with nothing done, if the copy has to be recreated: it is incomplete, or the
     changes since are unknown.
 
     Raises: RunChanged, with nothing done, if another load grew it to later tables, or may have;
@@ -111,14 +112,14 @@ def _boundary(
 
 
 class _Turns:
-    """The transactions of a growth."""
+    """The transactions of an incremental load."""
 
     def __init__(self, session: Session, run: str) -> None:
         self._session, self._run = session, run
         self._grower, self._turn = uuid4().hex, 0
 
     def begin(self, properties: Mapping[str, Any], levels: list[int], layers: list[str]) -> None:
-        """Widen levels and layers, and lock out other growths.
+        """Widen levels and layers, and lock out other incremental loads.
 
         Raises: RunChanged if one has begun or ended since the Run node had these properties.
         """

@@ -62,7 +62,7 @@ class RelationshipStep:
     """Their type; empty if each has its own, in a column `type` behind the ends."""
     shape: Callable[[RunRows, Batch], Batch]
     """The table's rows as relationships: `start`, `end`, and a column for each property."""
-    named: tuple[str, ...] = ("start", "end")
+    ends: tuple[str, ...] = ("start", "end")
     """The ends that are parameters of the statement; the run is one anyway."""
     has_run: bool = True
     """True if the run is a property of the relationship."""
@@ -76,7 +76,7 @@ class RelationshipStep:
     def rows(self, run: RunRows, batch: Batch) -> Rows:
         """Return the rows of the statement: lists of the keys at the ends and the properties."""
         shaped = self.shape(run, batch)
-        ends = [run.keys_of(shaped[name]) for name in self.named]
+        ends = [run.keys_of(shaped[name]) for name in self.ends]
         columns = [column.to_pylist() for column in (*ends, *shaped.columns[2:])]
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -93,7 +93,7 @@ NODE_STEPS = (
 )
 """The steps that create nodes or add to them."""
 RELATIONSHIP_STEPS = (
-    RelationshipStep("presence", "presence", "PRESENT", RunRows.presence, named=("start",)),
+    RelationshipStep("presence", "presence", "PRESENT", RunRows.presence, ends=("start",)),
     RelationshipStep("subscriptions", "subscriptions", "SUBSCRIBES", RunRows.subscriptions),
     RelationshipStep("roles", "roles", "HAS_ROLE", RunRows.roles),
     RelationshipStep("publications", "published", "PUBLISHED", RunRows.publisher_links),

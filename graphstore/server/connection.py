@@ -19,7 +19,7 @@ _TIMEOUT_S = 10
 SILENT_S = 120.0
 """Seconds to wait for an answer if the server announces no limit of its own, as Neo4j does.
 
-A server that still works on a request says so now and then, which starts this time anew.
+A server that still works on a request says so now and then, and this time starts again.
 """
 
 

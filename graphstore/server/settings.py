@@ -47,7 +47,7 @@ PROFILES = {
         (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
         "64m",
         # Tests load and remove small runs, so the database's statistics keep changing, and each
-        # statement would be planned anew, which takes longer than running it.
+        # statement would be planned again, which takes longer than running it.
         {"dbms.cypher.min_replan_interval": "1h"},
     ),
 }

@@ -1,8 +1,8 @@
 """The checksums that a copy keeps on its Run node, of its tables when it was loaded or grew.
 
-They are computed from the tables alone, part by part. A growth reads the new parts only; the sums
-of all others stay. So a comparison with the copy need not read all tables again, and the checksums
-belong to the generation that the copy holds, whatever was appended since.
+They are computed from the tables alone, part by part. An incremental load reads the new parts only;
+the sums of all others stay. So a comparison with the copy need not read all tables again, and the
+checksums belong to the generation that the copy holds, whatever was appended since.
 """
 
 from __future__ import annotations

@@ -154,17 +154,18 @@ class ChannelLayout:
             times.append(last + np.cumsum(steps_us))
         all_times = np.concatenate(times[1:]) if times[1:] else times[0]
         update_times = all_times[all_times < end]
-        return PageUpdates(update_times, self._pages(len(update_times)))
+        return PageUpdates(update_times, self._draw_pages(len(update_times)))
 
     def draw_updates(self, count: int, gap: float) -> PageUpdates:
         """Draw `count` updates with a mean gap in µs; another gap only scales their times."""
         steps = self._numbers("gaps").exponential(1.0, count)
         times = np.cumsum(np.maximum(1, np.rint(steps * gap)).astype(np.int64))
-        return PageUpdates(times, self._pages(count))
+        return PageUpdates(times, self._draw_pages(count))
 
-    def _pages(self, count: int) -> Int64s:
+    def _draw_pages(self, count: int) -> Int64s:
         edges = np.cumsum(self.probability) / self.probability.sum()
         drawn = np.searchsorted(edges, self._numbers("updates").random(count), side="right")
+        # The last edge may be rounded to less than 1, and a number be above it.
         return np.minimum(drawn, self.database.pages - 1).astype(np.int64)
 
     def _from_file(self, file: str) -> Bools:

@@ -91,7 +91,7 @@ class Channels(System):
         """See System.workload. Raises: UseError for too few peers."""
         return ChannelWorkload(ChannelLayout(parameters, peers - 1 - parameters.channels, seed))
 
-    def described(self) -> Mapping[str, Any]:
+    def header_facts(self) -> Mapping[str, Any]:
         """The rules that are our reading of a paper that lacks pages."""
         return {"our_reading": self._parameters.readings}
 
@@ -179,16 +179,16 @@ class Channels(System):
             ]
             of_client.clear()
         elif peer == SERVER:
-            yield "updates", _count_anew(counts.totals, UPDATES)
-            yield "passed", _count_anew(counts.totals, PASSED)
+            yield "updates", _take_count(counts.totals, UPDATES)
+            yield "passed", _take_count(counts.totals, PASSED)
         else:
             yield "queue", int(self._pipeline.state.waiting[peer - 1])
             for name in ("offered", "sent", "superseded", "lost"):
-                yield name, _count_anew(getattr(counts, name), peer - 1)
+                yield name, _take_count(getattr(counts, name), peer - 1)
 
 
-def _count_anew(counts: Int64s, place: int) -> int:
-    """A count, which begins with 0 again."""
+def _take_count(counts: Int64s, place: int) -> int:
+    """Return a count, and reset it to 0."""
     count = int(counts[place])
     counts[place] = 0
     return count

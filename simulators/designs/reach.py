@@ -110,7 +110,7 @@ def count_losses(  # noqa: PLR0913, PLR0917
     That is the number of subscribers, itself among them, with whom it shares another open topic.
 
     Writes it to `losses[:, 0]`, in the order of the subscribers, unless it takes longer than to
-    count them anew; returns whether it did. `heads` has (−1, 0) for each topic, before and after;
+    count them again; returns whether it did. `heads` has (−1, 0) for each topic, before and after;
     `chains` has room for each subscription, `losses` for each subscriber.
     """
     first, last = firsts[topic], firsts[topic + 1]

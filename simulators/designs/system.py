@@ -1,7 +1,7 @@
 """Constructed overlays as systems: in the world of any other, with its reports.
 
 Whoever constructs the overlay knows all subscriptions and who is up, at no cost in messages. An
-overlay is constructed anew when it is next looked at after a peer or a subscription came or went,
+overlay is constructed again when it is next looked at after a peer or a subscription came or went,
 or once, and is repaired from then on (`vizpub.simulators.designs.upkeep`). Both ends of an edge
 report it, in layer `overlay`. With stars a publication goes to the centre of its topic and from
 there to every other subscriber; otherwise peers pass it on to all neighbours that subscribe, and
@@ -81,8 +81,8 @@ class Constructed(System):
         self._seen[peer].clear()
         self._change(peer, set(topics))
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
         self._change(peer, set())
 
     def subscribe(self, peer: int, topic: int) -> None:
@@ -103,10 +103,10 @@ class Constructed(System):
     def overlay(self) -> ConstructedOverlay:
         """The overlay of the peers that are up and of their subscriptions."""
         if self._built is None:
-            self._built = self._repair() if self._repairs else self._construct_anew()
+            self._built = self._repair() if self._repairs else self._construct()
         return self._built
 
-    def _construct_anew(self) -> ConstructedOverlay:
+    def _construct(self) -> ConstructedOverlay:
         if self._delays is None:
             return construct(self._design, self._now())
         stars = self._design.stars(self._now())

@@ -50,7 +50,7 @@ class Result:
     unchanged: int = 0
     """Changes that were not made: the peer was down, or had already made them."""
     described: Mapping[str, Any] = field(default_factory=dict)
-    """What the system says of itself (System.described)."""
+    """What the system says of itself (System.header_facts)."""
 
 
 @dataclass(frozen=True)

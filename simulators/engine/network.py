@@ -187,7 +187,7 @@ class System(ABC):
         """
         return None
 
-    def described(self) -> Mapping[str, Any]:
+    def header_facts(self) -> Mapping[str, Any]:
         """Facts for the header of the reports beside the parameters, such as how ids are made. They
         follow from parameters and seed.
         """
@@ -200,7 +200,7 @@ class System(ABC):
     def leave(self, peer: int) -> None:  # noqa: B027
         """The peer is about to go down with notice; what it sends here still goes out."""
 
-    def gone(self, peer: int) -> None:  # noqa: B027
+    def go_down(self, peer: int) -> None:  # noqa: B027
         """The peer is down, after `leave` or without it (a crash)."""
 
     def subscribe(self, peer: int, topic: int) -> None:  # noqa: B027

@@ -165,7 +165,7 @@ class Plan:
         """Differences of a run's stored parameters from the plan's, as text: 'peers 16, not 17'.
 
         What only the run has is not compared: systems describe more than parameters
-        (System.described).
+        (System.header_facts).
         """
         earlier = {"interest": "none", **stored}
         now = self._chosen()

@@ -24,23 +24,23 @@ from vizpub.simulators.world.interest import Changes, InterestChange
 from vizpub.simulators.world.publications import PlannedPublication
 
 
-class Running:
+class RunningSimulation:
     """A system in its world, with its planned events."""
 
     def __init__(self, plan: Plan) -> None:
         world, setting = plan.world, plan.world.setting
-        own_workload = plan.own_workload
+        latency, own_workload = world.get_latency(), plan.own_workload
         workload = own_workload or world.get_workload()
         self.subscriptions = workload.subscriptions(setting.peers, stream(plan.seed, "workload"))
         self.network = Simulation(
             setting.peers,
             plan.seed,
-            world.get_latency().delays(setting.peers, stream(plan.seed, "latency")),
+            latency.delays(setting.peers, stream(plan.seed, "latency")),
             loss=world.loss,
             timeout_us=us(world.timeout),
             upload=[float(world.upload)] * setting.peers if world.upload else None,
         )
-        self.network.has_fixed_delays = world.get_latency().is_fixed
+        self.network.has_fixed_delays = latency.is_fixed
         self.network.topic_names = self.subscriptions.names or ()
         make: Any = system_named(plan.system).make
         self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
@@ -53,9 +53,12 @@ class Running:
         """Publications made, and those without a publisher that was up."""
         self.changed = self.unchanged = 0
         """Changes of interest made, and those of peers that were down or had made them already."""
+        self._commanded: set[int] = set()
+        """Peers that were told to leave or join: their planned sessions are over."""
         self._publishers = stream(plan.seed, "publishers")
         self._arrivals = stream(plan.seed, "arrivals")
         self._interval_us = setting.interval_us
+        # Of each kind of planned event only the next one waits in the network's heap.
         self._sessions = iter(world.get_churn().sessions(setting, stream(plan.seed, "churn")))
         self._await_session()
         self._changes = world.get_interest().changes(
@@ -66,8 +69,6 @@ class Running:
             own_workload or world.get_publications()
         ).plan_publications(self.subscriptions, setting, stream(plan.seed, "publications"))
         self._await_publication()
-        self._told: set[int] = set()
-        """Peers that were told to leave or join: their planned sessions are over."""
 
     def run_interval(self, interval: int) -> Iterator[str]:
         """Simulate the next interval; yields the lines of its reports."""
@@ -81,7 +82,7 @@ class Running:
         """
         if action not in ("leave", "join"):
             return f"a simulated peer cannot '{action}'"
-        self._told.add(peer)
+        self._commanded.add(peer)
         if action == "join" and not self.network.up[peer]:
             self._come(peer)
         elif action == "leave" and self.network.up[peer]:
@@ -104,7 +105,7 @@ class Running:
             changed=self.changed,
             unchanged=self.unchanged,
             seconds=round(seconds, 3),
-            described=self.system.described(),
+            described=self.system.header_facts(),
             messages=tuple(
                 MessageCounts(
                     kind.name,
@@ -134,7 +135,7 @@ class Running:
         self.network.at(wait_us, partial(self._join, session))
 
     def _join(self, session: Session) -> None:
-        if session.peer in self._told:
+        if session.peer in self._commanded:
             return
         if session.end_us is not None:
             self.network.at(session.end_us, partial(self._end, session))
@@ -145,14 +146,14 @@ class Running:
         self.system.join(peer, self.subscriptions.of(peer))
 
     def _end(self, session: Session) -> None:
-        if session.peer not in self._told:
+        if session.peer not in self._commanded:
             self._go(session.peer, crash=session.crash)
 
     def _go(self, peer: int, *, crash: bool) -> None:
         if not crash:
             self.system.leave(peer)
         self.network.go_down(peer)
-        self.system.gone(peer)
+        self.system.go_down(peer)
         self.lines.on_down(peer)
 
     def _await_change(self, was_made: bool | None) -> None:
@@ -260,7 +261,7 @@ def _simulate(
         return earlier
     start = time.perf_counter()
     # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
-    running, intervals = Running(plan), plan.world.intervals
+    running, intervals = RunningSimulation(plan), plan.world.intervals
     header = _header(plan, running.system)
     if live:
         live.begin(header)
@@ -287,7 +288,7 @@ def simulate_quietly(task: tuple[Plan, Folder, bool]) -> Result:
 
 
 def _header(plan: Plan, system: System) -> RunHeader:
-    described = system.described()
+    described = system.header_facts()
     # It follows from parameters and seed, so comparisons must not part seeds by it.
     names = {"described": list(described)} if described else {}
     return RunHeader(

@@ -83,7 +83,9 @@ class Routing(ABC):
 
     @abstractmethod
     def version(self, peer: int) -> object:
-        """The same object as long as the peer's routes need no new look."""
+        """An object that is another one when the peer's routes may have changed: until then, what
+        is built on the overlay keeps them.
+        """
 
     @abstractmethod
     def doubt(self, peer: int, other: int) -> None:
@@ -181,8 +183,8 @@ class Routed(System, Upcalls):
         """See System.leave."""
         self.routing.leave(peer)
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
         self.routing.go_down(peer)
 
     def subscribe(self, peer: int, topic: int) -> None:

@@ -111,10 +111,11 @@ class MatrixLatency:
         """
         delays = self._one_way_us()
         sites = random.sample(range(len(delays)), len(delays))
-        site = [sites[peer % len(sites)] for peer in range(peers)]
+        site_of = [sites[peer % len(sites)] for peer in range(peers)]
+        # Python's arrays: one item takes several times as long from numpy's, more room in lists.
         rows = [array("q", row) for row in delays.tolist()]
-        row = [rows[one] for one in site]
-        return lambda sender, receiver: row[sender][site[receiver]]
+        row_of = [rows[site] for site in site_of]
+        return lambda sender, receiver: row_of[sender][site_of[receiver]]
 
     def _one_way_us(self) -> NDArray[np.int64]:
         """One-way times [site, site] in µs."""

@@ -88,7 +88,9 @@ class PoissonPublications:
     def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
-        """One Poisson process of all topics, each publication on any of them."""
+        """One Poisson process for all topics, each publication on a random one: the same as one
+        for each topic, without those of topics that nobody subscribes to.
+        """
         rate = self.rate * subscriptions.topics / setting.interval_us
         span = publishing_span(self.first, self.last, setting)
         for time_us in arrivals(rate, span, random) if rate else ():

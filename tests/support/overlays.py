@@ -57,7 +57,7 @@ class Overlay:
     def kill(self, peer: int) -> None:
         """A peer crashes."""
         self.net.go_down(peer)
-        self.system.gone(peer)
+        self.system.go_down(peer)
 
     def leave(self, peer: int) -> None:
         """A peer leaves with notice."""

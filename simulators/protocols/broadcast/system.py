@@ -60,8 +60,8 @@ class BroadcastSystem(System):
         """See System.leave."""
         self.membership.leave(peer)
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
         self.membership.go_down(peer)
 
     def publish(self, peer: int, publication: Publication) -> None:

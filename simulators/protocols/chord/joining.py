@@ -50,7 +50,7 @@ class ChordJoining:
             self.keeping.ask_successor(peer)
 
     def on_merge_tick(self, peer: int) -> None:
-        """Look for the own place through the bootstrap service, which merges rings that fell
+        """Look for the peer's place through the bootstrap service, which merges rings that fell
         apart.
         """
         contact = self.net.contact(peer)

@@ -19,7 +19,7 @@ class NextHop(NamedTuple):
 
 
 class _Routes(NamedTuple):
-    """The peers that are not doubted by their distance from the own id, nearest first."""
+    """The peers that are not doubted by their distance from this peer's id, nearest first."""
 
     near: Sequence[int]
     heirs: Sequence[int]
@@ -28,7 +28,7 @@ class _Routes(NamedTuple):
     peers: Sequence[int]
     """Successors and fingers, and their distances in `far`."""
     others: int
-    """Up to that distance no key can be the own one, or the predecessor's."""
+    """Up to that distance no key can be this peer's, or the predecessor's."""
 
 
 class ChordNode:
@@ -75,7 +75,7 @@ class ChordNode:
         self.version = object()
         self._routes: _Routes | None = None
         self._followed: tuple[int, Sequence[int]] | None = None
-        """The successor and its list that the own list was made from."""
+        """The successor and its list that this peer's list was made from."""
 
     @property
     def successor(self) -> int:
@@ -198,7 +198,7 @@ class ChordNode:
         return list(peers)
 
     def reset_routes(self) -> None:
-        """Make the routes anew when they are next used, and tell users of `version`."""
+        """Compute the routes again when they are next used, and tell users of `version`."""
         self.version = object()
         self._routes = None
 

@@ -31,13 +31,13 @@ class Chord(Routed):
         if parameters.lookup_period is not None:
             net.every(us(parameters.lookup_period), self.on_lookup_tick)
 
-    def described(self) -> Mapping[str, Any]:
-        """See System.described."""
+    def header_facts(self) -> Mapping[str, Any]:
+        """See System.header_facts."""
         return self.routing.describe_ids()
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
-        super().gone(peer)
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
+        super().go_down(peer)
         entry = self.routing.ring.ids[peer], peer
         place = bisect_left(self._joined, entry)
         if self._joined[place : place + 1] == [entry]:

@@ -71,7 +71,7 @@ class NeighbourTables:
     # Messages.
 
     def on_hello(self, peer: int, sender: int, topics: Sequence[int]) -> None:
-        """Link to the sender, and answer with the own subscriptions."""
+        """Link to the sender, and answer with the peer's subscriptions."""
         if self._takes(peer, sender):
             self._link(peer, sender, topics)
             self._send(self._welcome, peer, sender, self.topics[peer])

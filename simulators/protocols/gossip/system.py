@@ -36,7 +36,7 @@ class Gossip(System):
         self._cut_off = graph.cut_off(net.size) if isinstance(graph, RandomGraph) else self._highest
         self.events = net.kind("event", self.on_event, publication=True)
 
-    def described(self) -> Mapping[str, Any]:
+    def header_facts(self) -> Mapping[str, Any]:
         """The end of the degrees, and of an event's way. The formulas have no cut-off."""
         return {
             "cut_off": self._cut_off,

@@ -87,11 +87,11 @@ class LeafKeeping:
             self.net.send(self.news, peer, sender, ours, _bytes_of(ours))
 
     def on_news(self, peer: int, sender: int, view: LeafView) -> None:
-        """A leaf set, in answer to the own one."""
+        """A leaf set, in answer to the peer's."""
         self.learn(peer, sender, view)
 
     def learn(self, peer: int, sender: int, view: LeafView) -> list[int]:
-        """Compare the sender's leaf set with the own one, and probe the peers that differ.
+        """Compare the sender's leaf set with the peer's, and probe the peers that differ.
 
         Usually neither has changed since the last time.
 
@@ -141,7 +141,7 @@ class LeafKeeping:
         self.doubt(peer, to)
 
     def on_probe(self, peer: int, sender: int, probe: _Probe) -> None:
-        """Answer with the own leaf set."""
+        """Answer with the peer's leaf set."""
         self.learn(peer, sender, probe.view)
         view = self.nodes[peer].leaves.view
         self.net.send(self.answer, peer, sender, (view, probe.sent_us), _bytes_of(view))

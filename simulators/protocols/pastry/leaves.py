@@ -77,7 +77,7 @@ class LeafExchange(NamedTuple):
 
     theirs: LeafView
     ours: LeafView
-    """The own leaf set after that exchange."""
+    """This peer's leaf set after that exchange."""
     time_us: int
 
 
@@ -153,8 +153,8 @@ class LeafSet:
         return list(dict.fromkeys(farthest))
 
     def closest(self, offset: int) -> int:
-        """The peer nearest to the id `offset` to the right of the own id: the peer itself or one of
-        the set. The id must be within reach.
+        """The peer nearest to the id `offset` to the right of the peer's id: the peer itself or one
+        of the set. The id must be within reach.
         """
         side, offsets = self.right, self._right_offsets
         if offset > self.right_reach:

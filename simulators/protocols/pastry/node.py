@@ -50,7 +50,7 @@ class PastryNode:
         return not self.leaves.right
 
     def slot(self, key: int) -> int:
-        """Position of the next hop for a key in the routing table; the key is not the own id."""
+        """Position of the next hop for a key in the routing table; the key is not the peer's id."""
         shared = (self._bits - (key ^ self._own).bit_length()) // self._b
         digit = key >> (self._bits - self._b * (shared + 1))
         return shared << self._b | digit & ((1 << self._b) - 1)

@@ -49,7 +49,9 @@ class PastryOverlay(RingOverlay):
         return self.nodes[peer].next_hop(key)
 
     def version(self, peer: int) -> object:
-        """The leaf set: a peer keeps its routes when its table only finds nearer peers."""
+        """See Routing.version. It is the leaf set: routes are kept where the routing table only
+        finds nearer peers.
+        """
         return self.nodes[peer].leaves.view
 
     def compare(self, peer: int, other: int) -> None:

@@ -133,11 +133,11 @@ class OverlayState:
         place = bisect_left(topics, topic)
         if place < len(topics) and topics[place] == topic:
             return
-        old = self.rings_of(peer).copy()
+        rings = self.rings_of(peer).copy()
         self._make_room(peer, len(topics) + 1)
         topics.insert(place, topic)
         self._describe(peer)
-        self.rings_of(peer)[:] = np.insert(old, place, -1, axis=0)
+        self.rings_of(peer)[:] = np.insert(rings, place, -1, axis=0)
 
     def unsubscribe(self, peer: int, topic: int) -> None:
         """Remove a topic with its ring."""
@@ -145,10 +145,10 @@ class OverlayState:
         if topic not in topics:
             return
         place = topics.index(topic)
-        old = self.rings_of(peer).copy()
-        topics.remove(topic)
-        self._describe(peer)
-        self.rings_of(peer)[:] = np.delete(old, place, axis=0)
+        rings = self.rings_of(peer).copy()
+        del topics[place]
+        self._describe(peer)  # from here on, rings_of has one row less
+        self.rings_of(peer)[:] = np.delete(rings, place, axis=0)
 
     def forget(self, peer: int, other: int) -> None:
         """Remove another peer from all views of a peer."""

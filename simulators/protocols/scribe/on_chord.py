@@ -31,8 +31,8 @@ class ScribeChord(Multicast):
         )
         self.both_ways = parameters.both_ways
 
-    def described(self) -> Mapping[str, Any]:
-        """See System.described."""
+    def header_facts(self) -> Mapping[str, Any]:
+        """See System.header_facts."""
         return self.routing.describe_ids()
 
     def _pass_up(self, peer: int, copy: Copy, to: int) -> None:

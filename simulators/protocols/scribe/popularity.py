@@ -113,10 +113,10 @@ class BroadcastOrTree(ScribeChord):
         super().leave(peer)
         self.membership.leave(peer)
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
         self._reset(peer)
-        super().gone(peer)
+        super().go_down(peer)
         self.membership.go_down(peer)
 
     def links(self, peer: int) -> Iterable[Links]:

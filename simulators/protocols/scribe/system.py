@@ -53,8 +53,8 @@ class Multicast(System):
         member = self.trees.members[peer]
         self.routing.leave(peer, [*member.parents, *member.children])
 
-    def gone(self, peer: int) -> None:
-        """See System.gone."""
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
         self.trees.reset(peer)
         self.routing.go_down(peer)
 

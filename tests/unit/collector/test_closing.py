@@ -85,7 +85,7 @@ def test_silence_closes_nothing() -> None:
 def test_interval_in_which_all_leave_closes() -> None:
     closing = opened("a", "b")
     for peer in "ab":
-        closing.note_report(peer, 1, 1.0, left=True)
+        closing.note_report(peer, 1, 1.0, leaves=True)
     assert closing.due(1.0) == 1
 
 
@@ -122,7 +122,7 @@ def test_interval_without_a_report_stays_open() -> None:
 
 def test_peer_that_left_or_fell_silent_is_not_waited_for() -> None:
     closing = opened("a", "b", "c")
-    closing.note_report("c", 1, 1.0, left=True)
+    closing.note_report("c", 1, 1.0, leaves=True)
     closing.note_report("a", 1, 1.0)
     closing.note_report("b", 1, 1.0)
     assert closing.due(1.0) == 1
@@ -191,7 +191,7 @@ def test_report_is_ahead_of_the_median_and_of_the_clock() -> None:
 def test_state_is_restored_from_json() -> None:
     closing = opened("a", "b")
     closing.note_report("a", 3, 1.0)
-    closing.note_report("b", 2, 1.0, left=True)
+    closing.note_report("b", 2, 1.0, leaves=True)
     again = Closing.from_state(closing.rules, json.loads(json.dumps(closing.state())), 50.0)
     assert again.state() == closing.state()
     assert closing.due(2.0) == again.due(51.0) == 3
@@ -207,7 +207,7 @@ def test_intervals_close_in_order_and_none_waits_for_ever(seed: int) -> None:
         now += rng.random()
         peer = rng.choice([*at])
         at[peer] += rng.choice([0, 1, 1, 1, 2])
-        closing.note_report(peer, at[peer], now, left=rng.random() < 0.05)
+        closing.note_report(peer, at[peer], now, leaves=rng.random() < 0.05)
         before = closing.closed
         if (due := closing.due(now)) is not None:
             assert before is None or due > before
@@ -227,7 +227,7 @@ def test_median_is_of_the_peers_that_are_expected() -> None:
     for step in range(2_000):
         peer, interval = f"p{rng.randrange(40)}", step // 50 + rng.randrange(4)
         left = rng.random() < 0.1
-        closing.note_report(peer, interval, 0.0, left=left)
+        closing.note_report(peer, interval, 0.0, leaves=left)
         if interval >= newest.get(peer, (-1, False))[0]:
             newest[peer] = interval, left
         if step % 100 == 99:

@@ -34,7 +34,7 @@ def test_mark_of_a_reporter_waits_until_all_have_left_or_are_silent() -> None:
     assert not ending.is_reached(closing, None, 7.0)
     assert ending.is_reached(closing, None, 7.1)  # an interval and the lateness behind the last
     for peer in "ab":
-        closing.note_report(peer, 0, 3.0, left=True)
+        closing.note_report(peer, 0, 3.0, leaves=True)
     assert ending.is_reached(closing, None, 3.0)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tests.support.rewriting import rewrite
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage
-from vizpub.questions.totals import Pooled, pool_messages, reporting
+from vizpub.questions.totals import Pooled, pool_messages, reporter_count
 from vizpub.runstore.store import open_run
 
 
@@ -48,4 +48,4 @@ def test_pooled_figures_are_none_without_message_metrics(workspace: Path) -> Non
 
 
 def test_reporting_peers_exclude_those_that_only_others_name(workspace: Path) -> None:
-    assert reporting(open_run(workspace, "monday")) == 3
+    assert reporter_count(open_run(workspace, "monday")) == 3

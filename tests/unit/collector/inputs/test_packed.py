@@ -41,15 +41,15 @@ def test_packed_file_is_read_once_and_in_another_thread(
 ) -> None:
     """However many parts it is taken in, beside a peer that is slower."""
     case, read = Case(tmp_path), list[int]()
-    really, loop = packed._Reopened.read, threading.current_thread()
+    really, loop = packed._ReopenedFile.read, threading.current_thread()
 
-    def counted(self: packed._Reopened, size: int) -> bytes:
+    def counted(self: packed._ReopenedFile, size: int) -> bytes:
         assert threading.current_thread() is not loop
         found = really(self, size)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(packed._Reopened, "read", counted)
+    monkeypatch.setattr(packed._ReopenedFile, "read", counted)
     monkeypatch.setattr(folder, "_CHUNK", 1 << 14)
     content = PACKED[name](history("a"))
     (case.watched / name).write_bytes(content)

@@ -17,7 +17,7 @@ from vizpub.simulators.channels.covers import RULES, cover
 from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.running import ChannelMeasurement, run
 from vizpub.simulators.engine.plan import make_plan
-from vizpub.simulators.engine.simulation import Running
+from vizpub.simulators.engine.simulation import RunningSimulation
 
 SECOND = 1_000_000
 CLIENTS, CHANNELS = 20, 6
@@ -46,7 +46,7 @@ class Told:
     """Counts of the reports of a run, and of its gauges."""
 
     def __init__(self, chosen: dict[str, Any], seed: int) -> None:
-        running = Running(make_plan("channels", chosen, seed))
+        running = RunningSimulation(make_plan("channels", chosen, seed))
         self.layout: ChannelLayout = running.system.layout  # type: ignore[attr-defined]
         self.reports = [
             json.loads(line) for i in range(chosen["intervals"]) for line in running.run_interval(i)
@@ -319,11 +319,11 @@ def test_parameters_of_a_world_that_does_not_count_are_not_described() -> None:
 
 def test_readings_of_missing_pages_are_in_the_header() -> None:
     chosen = {"mapping": "perfect-c", "scheduler": "lwf", "assignment": "rr"}
-    told = Running(make_plan("channels", chosen)).system.described()["our_reading"]
+    told = RunningSimulation(make_plan("channels", chosen)).system.header_facts()["our_reading"]
     assert [text.partition(":")[0] for text in told] == [
         "assignment rr", "mapping perfect-c", "scheduler lwf",
     ]  # fmt: skip
-    assert Running(make_plan("channels", {"mapping": "c"})).system.described() == {
+    assert RunningSimulation(make_plan("channels", {"mapping": "c"})).system.header_facts() == {
         "our_reading": []
     }
 
@@ -334,7 +334,9 @@ def test_printed_list_runs_with_reports(tmp_path: Path) -> None:
     chosen = {
         name: getattr(given, name) for name in ("pages", "mapping", "profile", "channels", "listen")
     }
-    running = Running(make_plan("channels", {**chosen, "peers": 19, "intervals": 3, "gap": "10ms"}))
+    running = RunningSimulation(
+        make_plan("channels", {**chosen, "peers": 19, "intervals": 3, "gap": "10ms"})
+    )
     told = [json.loads(line) for i in range(3) for line in running.run_interval(i)]
     topics = {topic for report in told for topic in report["topics"]}
     assert topics == set(map(str, range(8)))

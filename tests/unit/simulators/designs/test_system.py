@@ -19,7 +19,7 @@ from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.system import system_of
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import make_plan
-from vizpub.simulators.engine.simulation import Running, simulate
+from vizpub.simulators.engine.simulation import RunningSimulation, simulate
 
 
 def reports_of(folder: Path, algorithm: str, **chosen: Any) -> dict[int, list[Report]]:
@@ -98,7 +98,7 @@ def test_centres_are_near_where_delays_are_known(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "rtt", away, fmt="%.3f")
     latency = f"matrix:{tmp_path}/rtt,unit=ms"
     plan = make_plan(system_of("cd-max"), {"peers": 30, "latency": latency}, seed=4)
-    delay = Running(plan).network.delay
+    delay = RunningSimulation(plan).network.delay
     found = {}
     for near in (False, True):
         chosen = {"latency": latency, "near": near, "intervals": 1}

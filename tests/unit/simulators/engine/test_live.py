@@ -23,7 +23,7 @@ from vizpub.reports.records import Report
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.live import Live
 from vizpub.simulators.engine.plan import Plan, make_plan
-from vizpub.simulators.engine.simulation import Running, simulate
+from vizpub.simulators.engine.simulation import RunningSimulation, simulate
 
 ENDLESS = 1_000_000
 """Intervals: more than a test waits for."""
@@ -183,7 +183,7 @@ def test_told_peers_are_there_or_not_whatever_was_planned(system: str) -> None:
         random.Random(seed),
         {"peers": 20, "intervals": 30, "churn": "exponential:5s,down=3s"},
     )
-    running, told = Running(make_plan(system, chosen, seed)), dict[int, str]()
+    running, told = RunningSimulation(make_plan(system, chosen, seed)), dict[int, str]()
     for interval in range(30):
         lines = [json.loads(line) for line in running.run_interval(interval)]
         there = {int(one["peer"]) for one in lines if not one.get("left")}

@@ -13,7 +13,7 @@ from tests.support.words import naming, unknown
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import SimulatedWorld, make_plan
-from vizpub.simulators.engine.simulation import Running, simulate
+from vizpub.simulators.engine.simulation import RunningSimulation, simulate
 from vizpub.simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_named
 
 
@@ -61,13 +61,15 @@ def test_system_names_the_layers_of_its_links(name: str) -> None:
 
 
 def reported_layers(name: str, chosen: dict[str, Any]) -> set[str]:
-    running = Running(make_plan(name, chosen))
+    running = RunningSimulation(make_plan(name, chosen))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     return {link["layer"] for report in told for link in report["neighbors"]}
 
 
 def test_links_of_chosen_layers_are_reported_alone() -> None:
-    running = Running(make_plan("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
+    running = RunningSimulation(
+        make_plan("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"})
+    )
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     assert {link["layer"] for r in told for link in r["neighbors"]} == {"tree", "leafset"}
 

@@ -19,7 +19,7 @@ from vizpub.reports.files import Line, ReportReader
 from vizpub.reports.records import Report, RunEnd, RunHeader
 from vizpub.simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
 from vizpub.simulators.engine.plan import Plan, make_plan
-from vizpub.simulators.engine.simulation import Running, simulate
+from vizpub.simulators.engine.simulation import RunningSimulation, simulate
 
 Plans = Callable[..., Plan]
 PUBLISHING = "poisson:0.05,first=4"
@@ -104,7 +104,7 @@ class TestReports:
         """In the interval in which it goes down, too."""
         plan = flooding(publications=PUBLISHING, churn="exponential:5s,down=5s", seed=3)
         simulate(plan, Folder(tmp_path))
-        wanted = Running(plan).subscriptions
+        wanted = RunningSimulation(plan).subscriptions
         left: set[bool | None] = set()
         for report in reports(Folder(tmp_path)):
             for copy in report.received or ():
@@ -156,7 +156,7 @@ class TestInterest:
                 "interest": f"script:{tmp_path}/interest.csv",
             },
         )
-        running = Running(plan)
+        running = RunningSimulation(plan)
         told: list[tuple[str, int, int, int]] = []
         for name in ("subscribe", "unsubscribe"):
             made = getattr(running.system, name)
@@ -166,7 +166,7 @@ class TestInterest:
         for interval in range(9):
             if interval == 7:
                 running.network.go_down(3)
-                running.system.gone(3)
+                running.system.go_down(3)
             (tmp_path / "r.ndjson").write_text("".join(running.run_interval(interval)), "utf-8")
             for line in ReportReader(tmp_path / "r.ndjson"):
                 assert isinstance(line.record, Report)
@@ -231,7 +231,7 @@ class TestInterest:
         }
         seen = []
         for system in self.SYSTEMS:
-            running = Running(make_plan(system, world, seed=4))
+            running = RunningSimulation(make_plan(system, world, seed=4))
             for interval in range(30):
                 list(running.run_interval(interval))
             subscriptions = [running.subscriptions.of(peer) for peer in range(30)]
@@ -249,7 +249,7 @@ class TestInterest:
 def _noted(
     told: list[tuple[str, int, int, int]],
     name: str,
-    running: Running,
+    running: RunningSimulation,
     made: Callable[[int, int], None],
     peer: int,
     topic: int,
@@ -310,10 +310,10 @@ class TestGauges:
     """Numbers of the system's own in its reports."""
 
     def gauged(
-        self, plan: Plan, folder: Folder, gauge: Callable[[Running, int], None]
+        self, plan: Plan, folder: Folder, gauge: Callable[[RunningSimulation, int], None]
     ) -> list[Report]:
         """Reports of a run in which every peer gauges something twice in each second interval."""
-        running = Running(plan)
+        running = RunningSimulation(plan)
         lines = []
         for interval in range(plan.world.intervals):
             if interval % 2:
@@ -328,7 +328,7 @@ class TestGauges:
     def test_values_of_an_interval_add_up_and_the_next_begins_without(
         self, flooding: Plans, tmp_path: Path
     ) -> None:
-        def gauge(running: Running, peer: int) -> None:
+        def gauge(running: RunningSimulation, peer: int) -> None:
             running.network.gauge(peer, "lookups", 1)
             running.network.gauge(peer, "wait", peer / 4)
 
@@ -345,7 +345,7 @@ class TestGauges:
         plan = flooding(peers=30, intervals=12, churn="exponential:3s,down=3s", seed=5)
         up: list[tuple[int, int]] = []
 
-        def gauge(running: Running, peer: int) -> None:
+        def gauge(running: RunningSimulation, peer: int) -> None:
             if running.network.up[peer]:
                 up.append((peer, running.network.now // 1_000_000))
             running.network.gauge(peer, "lookups", 1)
@@ -359,7 +359,7 @@ class TestGauges:
         self, flooding: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         plan = flooding(intervals=2, peers=4)
-        running = Running(plan)
+        running = RunningSimulation(plan)
         monkeypatch.setattr(running.system, "gauges", lambda peer: [("queue", peer)])
         (tmp_path / "r.ndjson").write_text("".join(running.run_interval(0)), "utf-8")
         told = [record for record in map(_report, ReportReader(tmp_path / "r.ndjson")) if record]
@@ -375,7 +375,7 @@ class TestGauges:
     def test_number_that_no_report_holds_ends_the_run(
         self, flooding: Plans, name: str, value: float, problem: str
     ) -> None:
-        running = Running(flooding(intervals=3, peers=4))
+        running = RunningSimulation(flooding(intervals=3, peers=4))
         list(running.run_interval(0))
         running.network.gauge(2, name, value)
         with pytest.raises(InputError, match=f"peer 2 .*{problem}"):
@@ -399,7 +399,7 @@ class TestSeeds:
         world = {"publications": PUBLISHING, "churn": "exponential:5s,down=5s"}
         seen = []
         for degree in (2, 6):
-            running = Running(flooding(degree=degree, **world))
+            running = RunningSimulation(flooding(degree=degree, **world))
             ups = [[*running.network.present] for i in range(12) if [*running.run_interval(i)]]
             seen.append((ups, running.published, [running.subscriptions.of(p) for p in range(40)]))
         assert seen[0] == seen[1]

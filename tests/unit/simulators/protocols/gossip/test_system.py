@@ -11,7 +11,7 @@ import pytest
 from tests.support.overlays import LATENCY_US, Overlay
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.plan import make_plan
-from vizpub.simulators.engine.simulation import Running
+from vizpub.simulators.engine.simulation import RunningSimulation
 from vizpub.simulators.protocols.gossip.parameters import GossipParameters
 from vizpub.simulators.protocols.gossip.system import Gossip
 
@@ -61,7 +61,7 @@ class TestSubscriptions:
             "interest": "exponential:5s,pause=2s",
             "churn": "exponential:20s,down=5s",
         }
-        running = Running(make_plan("gossip", chosen | world, 4))
+        running = RunningSimulation(make_plan("gossip", chosen | world, 4))
         for interval in range(40):
             [*running.run_interval(interval)]
         assert isinstance(running.system, Gossip)
@@ -97,11 +97,11 @@ class TestEvents:
 
     def test_cut_off_and_ttl_are_described(self) -> None:
         overlay = gossip(200, "scale-free:2.5,highest=20")
-        described = overlay.system.described()
+        described = overlay.system.header_facts()
         assert described["cut_off"] == 20
         assert described["highest_degree"] <= 20
         assert described["effective_ttl"] == 2 * described["estimated_diameter"]
-        assert gossip(200, "poisson:5", ttl=3).system.described()["effective_ttl"] == 3
+        assert gossip(200, "poisson:5", ttl=3).system.header_facts()["effective_ttl"] == 3
 
 
 class TestRepair:

@@ -79,7 +79,7 @@ def test_publications_are_routed_around_dead_peers() -> None:
     net, pastry, routes = made()
     for peer in random.Random(1).sample(range(SIZE), 90):
         net.go_down(peer)
-        pastry.gone(peer)
+        pastry.go_down(peer)
     publishers = list(net.present)[:TOPICS]
     for topic, peer in enumerate(publishers):
         pastry.publish(peer, Publication(topic, topic, peer, 100))
@@ -94,7 +94,7 @@ def test_subscriptions_add_no_links_and_no_roles() -> None:
     pastry.unsubscribe(0, 1)
     pastry.leave(0)
     net.go_down(0)
-    pastry.gone(0)
+    pastry.go_down(0)
     net.come_up(0)
     pastry.join(0, [1, 2])
     net.run(5_000_000)

@@ -137,7 +137,7 @@ class TestViews:
         crashed = range(0, 200, 3)
         for peer in crashed:
             net.go_down(peer)
-            system.gone(peer)
+            system.go_down(peer)
         net.run(net.now + 30 * SECOND)
         left = {other for peer, view in views(system).items() if net.up[peer] for other in view}
         assert not {*crashed} & left

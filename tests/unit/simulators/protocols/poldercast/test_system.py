@@ -17,7 +17,7 @@ import pytest
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Links, Publication
 from vizpub.simulators.engine.plan import make_plan
-from vizpub.simulators.engine.simulation import Running
+from vizpub.simulators.engine.simulation import RunningSimulation
 from vizpub.simulators.protocols.poldercast.system import (
     MessageMemory,
     PolderCast,
@@ -252,7 +252,7 @@ class TestGossip:
         crashed = Random(2).sample(range(PEERS), PEERS * 3 // 10)
         for peer in crashed:
             net.go_down(peer)
-            system.gone(peer)
+            system.go_down(peer)
         net.run(100 * SECOND)
         named = {other for _, links in all_links(system, net.present) for other in links.peers}
         assert not named & {*crashed}
@@ -310,7 +310,7 @@ def test_views_stay_sets_of_other_peers_under_random_events(seed: int) -> None:
             system.join(peer, sorted(random.sample(range(topics), count)))
         elif (what := random.random()) < 0.1:
             net.go_down(peer)
-            system.gone(peer)
+            system.go_down(peer)
         elif what < 0.3:
             system.subscribe(peer, topic)
         elif what < 0.5:
@@ -393,7 +393,7 @@ def test_ring_order_may_follow_peer_numbers() -> None:
         "poldercast",
         {"ring_order": "number", "peers": 20, "workload": "zipf:topics=3,subscriptions=2"},
     )
-    running = Running(plan)
+    running = RunningSimulation(plan)
     running.network.run(1_000_000)
     system = running.system
     assert isinstance(system, PolderCast)

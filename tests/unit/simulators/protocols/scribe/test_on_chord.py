@@ -61,7 +61,7 @@ def test_crash_of_a_tenth_with_roots_is_mended_within_ten_heartbeats() -> None:
     assert len(dead & roots) >= 4
     for peer in sorted(dead):
         world.net.go_down(peer)
-        world.scribe.gone(peer)
+        world.scribe.go_down(peer)
     world.run(30)
     world.check_trees()
     world.check_deliveries()
@@ -90,7 +90,7 @@ def test_sizes_follow_the_width_of_ids() -> None:
 
 def test_header_tells_how_ids_and_owners_are_computed() -> None:
     world = World(seed=5)
-    assert world.scribe.described() == {"id_hash": "sha1", "id_salt": "5/"}
+    assert world.scribe.header_facts() == {"id_hash": "sha1", "id_salt": "5/"}
 
 
 # The errors of the report's pseudo-code (its 2.4.3), and the checks that find them.

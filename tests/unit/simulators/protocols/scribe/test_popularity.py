@@ -115,7 +115,7 @@ def test_broadcast_reaches_all_after_crashes_and_returns() -> None:
     world = grown()
     for peer in world.random.sample(sorted(world.net.present), 12):
         world.net.go_down(peer)
-        world.scribe.gone(peer)
+        world.scribe.go_down(peer)
     world.run(5)
     back = next(peer for peer in range(60) if peer not in world.net.present)
     world.join(back)

@@ -200,7 +200,7 @@ def test_route_to_the_root_leads_around_dead_peers(cache_root: bool) -> None:
     } - set(publishers)
     for peer in dead:
         world.net.go_down(peer)
-        world.scribe.gone(peer)
+        world.scribe.go_down(peer)
     made = world.publish(publishers, seconds=8)
     overlay, ids = world.scribe.routing, world.scribe.routing.ring.ids
     for publication in made:

@@ -68,7 +68,7 @@ class World:
     def crash(self, peers: list[int]) -> None:
         for peer in peers:
             self.net.go_down(peer)
-            self.scribe.gone(peer)
+            self.scribe.go_down(peer)
 
     def run(self, intervals: int) -> None:
         self.net.run(self.net.now + intervals * INTERVAL)
