@@ -14,6 +14,7 @@ _IMPORT = re.compile(
     r'"\./(?P<module>[\w.]+)";$',
     re.M,
 )
+_IMPORTED = re.compile(r"[{,]\s*(\w+)")
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.M)
 _OTHER = re.compile(r"^(?:import|export)\b.*|\bimport\s*\(.*|\bimport\.meta\b.*", re.M)
 
@@ -21,22 +22,33 @@ _OTHER = re.compile(r"^(?:import|export)\b.*|\bimport\s*\(.*|\bimport\.meta\b.*"
 def bundle(folder: Path, entry: str) -> str:
     """A script that runs the module `entry` after all modules that it imports, each once.
 
-    Raises: ValueError for imports in a circle, and for syntax that it does not know.
+    Raises: ValueError for imports in a circle or of what is not exported, and for syntax that it
+    does not know.
     """
     parts: dict[str, str] = {}
-    _add(folder, entry, parts, ())
+    _add(folder, entry, parts, {}, ())
     return '"use strict";\n(() => {\nconst modules = {};\n' + "".join(parts.values()) + "})();\n"
 
 
-def _add(folder: Path, name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
+def _add(
+    folder: Path,
+    name: str,
+    parts: dict[str, str],
+    exported: dict[str, list[str]],
+    above: tuple[str, ...],
+) -> None:
     if name in above:
         raise ValueError(f"modules import each other in a circle: {' → '.join([*above, name])}")
     if name in parts:
         return
     source = (folder / name).read_text("utf-8")
     for match in _IMPORT.finditer(source):
-        _add(folder, match["module"], parts, (*above, name))
-    names = _EXPORT.findall(source)
+        _add(folder, match["module"], parts, exported, (*above, name))
+        for imported in _IMPORTED.findall(match["names"] or ""):
+            # The browser would say so of a module; of an object's member it says nothing.
+            if imported not in exported[match["module"]]:
+                raise ValueError(f"{name}: {match['module']} does not export {imported}")
+    names = exported[name] = _EXPORT.findall(source)
     body = _EXPORT.sub("", _IMPORT.sub(_binding, source))
     if other := _OTHER.search(body):
         raise ValueError(f"{name}: cannot bundle '{other[0]}'")

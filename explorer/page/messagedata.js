@@ -7,7 +7,9 @@
 import { upTo } from "./time.js";
 
 export const ROLES = ["publisher", "subscriber", "relay", "peer", "missed"];
-export const FIRST = 0, DUPLICATE = 1, REFUSED = 2;
+export const FIRST = 0;
+export const DUPLICATE = 1;
+export const REFUSED = 2;
 export const HOP = 1000; // places of the clock between two hops
 
 export class Message {

@@ -128,5 +128,5 @@ def look(explorer: Explorer, browser: Browser) -> Iterator[Callable[..., Looking
 
 
 def _note(looking: Looking, kind: str, text: str) -> None:
-    if kind == "error":
+    if kind == "error" or text.startswith("deck:"):  # which warns of what it cannot draw
         looking.complaints.append(text)

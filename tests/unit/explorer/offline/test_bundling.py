@@ -54,6 +54,16 @@ def test_syntax_that_it_does_not_know_is_refused(tmp_path: Path, source: str) ->
         bundle(written(tmp_path, entry=source), "entry.js")
 
 
+def test_import_of_what_is_not_exported_is_refused(tmp_path: Path) -> None:
+    folder = written(
+        tmp_path,
+        entry='import { one, two } from "./side.js";\n',
+        side="export const one = 1, two = 2;\n",
+    )
+    with pytest.raises(ValueError, match=r"side\.js does not export two"):
+        bundle(folder, "entry.js")
+
+
 def test_circle_of_imports_is_refused(tmp_path: Path) -> None:
     folder = written(tmp_path, side='import "./entry.js";\n')
     with pytest.raises(ValueError, match=r"entry\.js → side\.js → entry\.js"):
