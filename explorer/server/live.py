@@ -50,7 +50,7 @@ def tell_peer(workspace: Path, name: str, peer: int, action: str) -> dict[str, A
 
 
 def find_command(workspace: Path, name: str, number: int) -> dict[str, Any]:
-    """What became of a command. Raises: as `tell_peer`."""
+    """Return the state of a command. Raises: as `tell_peer`."""
     return _collector(workspace, name).find_command(number)
 
 
