@@ -82,7 +82,7 @@ def read_part(run: NamedRun, table: str, chosen: RowFilter, order: MessageOrder)
     """
     definition = _definition(run, table)
     where = _condition(run, definition, chosen)
-    counted = f"SELECT count(*) FROM {_sql_name(table)}{where}"
+    counted = f"SELECT count(*) FROM {sql.sql_name(table)}{where}"
     statement = _statement(run, definition, where, order)
     with sql.answer(run.stored, counted, limits=_LIMITS) as reader:
         total = reader.read_all()[0][0].as_py()
@@ -146,7 +146,7 @@ def _statement(run: NamedRun, definition: Table, where: str, order: MessageOrder
     down = " DESC" if order.down else ""
     first = [f'"{order.by}"{down} NULLS LAST'] if order.by else []
     keys = [f'"{name}"' for name in definition.key if name != order.by]
-    return f"FROM {_sql_name(definition.name)}{where} ORDER BY {', '.join([*first, *keys])}"
+    return f"FROM {sql.sql_name(definition.name)}{where} ORDER BY {', '.join([*first, *keys])}"
 
 
 def _condition(run: NamedRun, definition: Table, chosen: RowFilter) -> str:
@@ -169,10 +169,6 @@ def _condition(run: NamedRun, definition: Table, chosen: RowFilter) -> str:
             " OR ".join(f'contains(lower("{name}"), {part})' for name in texts) or "false"
         )
     return " WHERE " + " AND ".join(f"({text})" for text in conditions) if conditions else ""
-
-
-def _sql_name(table: str) -> str:
-    return table.replace("/", ".")
 
 
 def _json_value(value: Any) -> Any:

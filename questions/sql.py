@@ -198,7 +198,7 @@ def _open_timed(
 
 def tables(run: StoredRun) -> list[str]:
     """The names that the tables of the run have in a statement."""
-    return sorted(_sql_name(table.name) for table in _tables(run))
+    return sorted(sql_name(table.name) for table in _tables(run))
 
 
 def _tables(run: StoredRun) -> list[Table]:
@@ -207,7 +207,8 @@ def _tables(run: StoredRun) -> list[Table]:
     return sorted(tables_of_run, key=lambda table: table.name not in NAMED.values())
 
 
-def _sql_name(table: str) -> str:
+def sql_name(table: str) -> str:
+    """The name of a table in a statement: `metrics/peers` is `metrics.peers`."""
     return table.replace("/", ".")
 
 
@@ -230,7 +231,7 @@ def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table)
     database.register(files, run.dataset(table.name))
     database.execute(f'CREATE VIEW {_stored_view(table.name)} AS SELECT * FROM "{files}"')
     database.execute(
-        f"CREATE VIEW {_sql_name(table.name)} AS "
+        f"CREATE VIEW {sql_name(table.name)} AS "
         f"SELECT {', '.join(columns)} FROM {_stored_view(table.name)} rows {' '.join(joins)}"
     )
 
