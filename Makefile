@@ -30,10 +30,10 @@ test-changed: .venv/ready ## Of these, run what your change touches; BASE=COMMIT
 	@$(PYTEST) -m "not long" --changed=$(BASE) $(PYTEST_ARGS)
 
 test-commit: .venv/ready ## Run the quick ring and, in the same processes, what test-slice runs
-	@$(PYTEST) --slice HEAD $(PYTEST_ARGS)
+	@$(PYTEST) --slice=HEAD $(PYTEST_ARGS)
 
 test-slice: .venv/ready ## Run a sixtieth of the long ring, and what your change touches of it
-	@$(PYTEST) -m long --slice HEAD $(PYTEST_ARGS)
+	@$(PYTEST) -m long --slice=HEAD $(PYTEST_ARGS)
 
 # A container holds the jars that the others run on. So it runs only the graph's tests of loads, and
 # those that its settings, its Java and its memory could change.
@@ -53,8 +53,8 @@ LEDGER = .long/$$(git rev-parse HEAD)
 
 test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
 	@failed=; \
-	$(PYTEST) --resume $(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
-	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume $(LEDGER).container.txt \
+	$(PYTEST) --resume=$(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
+	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume=$(LEDGER).container.txt \
 		-m "not long" $(IN_CONTAINER) || failed=1; \
 	for python in $$(.ci/pythons); do .ci/wheel $$python tests/unit || failed=1; done; \
 	test -z "$$failed" && echo "Every test has passed: $(LEDGER).json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -228,6 +229,13 @@ class TestLedger:
         assert path.read_text() == "a.py::good\n"
         result = json.loads(path.with_suffix(".json").read_text())
         assert (result["tests"], result["passed before"], result["failed"]) == (2, 1, ["a.py::bad"])
+
+    def test_makefile_joins_options_of_the_rings_to_their_values(self) -> None:
+        # pytest takes `--resume FILE`, once the file exists, for a place of tests, and then loads
+        # none of the plugins that know the option.
+        makefile = (ROOT / "Makefile").read_text("utf-8")
+        assert not re.findall(r"--(?:resume|slice|changed) .*", makefile)
+        assert makefile.count("--resume=") == 2
 
 
 def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
