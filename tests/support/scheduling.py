@@ -1,4 +1,8 @@
-"""Which process of pytest-xdist runs which files: Java is started once, and stays warm."""
+"""Which process of pytest-xdist runs which files.
+
+Java is started once, and stays warm. One browser draws at a time: without a graphics card it takes
+a processor for itself, and browsers beside each other wait for all but their turn.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-NEO4J, SPARK, NEITHER = range(3)
+NEO4J, SPARK, BROWSER, NONE = range(4)
 """What files need most."""
 
 
@@ -14,18 +18,18 @@ def need_of(file: str) -> int:
     """By its folder."""
     if file.startswith("tests/integration/graph/"):
         return NEO4J
-    if file.startswith("tests/integration/") and not file.startswith("tests/integration/explorer/"):
-        return SPARK
-    return NEITHER
+    if file.startswith("tests/integration/explorer/"):
+        return BROWSER
+    return SPARK if file.startswith("tests/integration/") else NONE
 
 
 def turn_of(file: str, place: int) -> int:
     """When a process takes a file, by its place among them: 0 is first.
 
-    Each has a need of its own, and takes what has none before it starts another server.
+    Each has a need of its own, and takes what has none before another's.
     """
     need = need_of(file)
-    return 0 if need == place % 3 else 1 if need == NEITHER else 2
+    return 0 if need == place % 3 else 1 if need == NONE else 2
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]

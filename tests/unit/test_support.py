@@ -209,7 +209,7 @@ class TestScheduling:
 
     @pytest.mark.parametrize(
         ("place", "turns"),
-        [(0, [0, 2, 1, 1]), (1, [2, 0, 1, 1]), (2, [2, 2, 0, 0]), (3, [0, 2, 1, 1])],
+        [(0, [0, 2, 2, 1]), (1, [2, 0, 2, 1]), (2, [2, 2, 0, 1]), (3, [0, 2, 2, 1])],
     )
     def test_process_takes_files_that_need_another_server_last(
         self, place: int, turns: list[int]
