@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,9 @@ def main() -> None:
 
     Imported modules stay loaded; searching them for garbage takes a tenth of a short command.
     """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Nothing is there to clean up before a command runs: Ctrl-C prints no traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()
     from vizpub.cli.main import app
 

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -22,8 +22,7 @@ from vizpub.cli.terminal.streams import STYLE, is_closed, message, prepare, stan
 from vizpub.model.errors import VizpubError
 
 NO_MEMORY = "not enough memory: ask for less at once"
-_INTERRUPTED = 130
-_ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
+_ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
 
 
 class _SignalReceived(BaseException):
@@ -35,18 +34,31 @@ class _SignalReceived(BaseException):
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands; handles what a command raises."""
+    """The group of all commands; handles what a command raises, and signals."""
+
+    _signal: signal.Signals | None = None
+    """The last one that was raised. A library may wrap it in an error of its own."""
+    _in_command = False
 
     def main(self, *words: Any, **more: Any) -> Any:
         """Run the program; see typer."""
         prepare()
+        self._signal = None
         try:
-            with _raising_signals():
+            with raising_signals(self._raise):
                 return self._run_typer(*words, **more)
-        except _SignalReceived as received:  # before a command began, or after it ended
+        except _SignalReceived as received:
+            message(received.word, "error", exit_code=received.exit_code)
             sys.exit(received.exit_code)
         finally:
             STYLE.json = False
+
+    def _raise(self, number: int) -> None:
+        """Raise what ends the command: KeyboardInterrupt too, which typer ends without a word."""
+        self._signal = signal.Signals(number)
+        if self._in_command and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise _SignalReceived(number)
 
     def _run_typer(self, *words: Any, **more: Any) -> Any:
         """Run typer's main; its own output (help, version) can fail as well."""
@@ -66,6 +78,7 @@ class CommandGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises: typer.Exit with the exit code of the error."""
+        self._in_command = True
         try:
             result = super().invoke(ctx)
             _flush()
@@ -81,16 +94,16 @@ class CommandGroup(TyperGroup):
             message(error.format_message(), "error", exit_code=error.exit_code)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            message("interrupted", "error", exit_code=_INTERRUPTED)
-            raise typer.Exit(_INTERRUPTED) from None
-        except _SignalReceived as received:
-            message(received.word, "error", exit_code=received.exit_code)
-            raise typer.Exit(received.exit_code) from None
+            raise _SignalReceived(signal.SIGINT) from None
         except BrokenPipeError as error:  # while typer prints help
             with standard_output():
                 raise error from None
         except Exception as error:
+            if self._signal:
+                raise _SignalReceived(self._signal) from None
             raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
+        finally:
+            self._in_command = False
         return result
 
 
@@ -112,29 +125,30 @@ def _flush() -> None:
 
 
 @contextmanager
-def _raising_signals() -> Iterator[None]:
-    """Raise _SignalReceived in the block for signals that end the process.
+def raising_signals(end: Callable[[int], None]) -> Iterator[None]:
+    """Call `end`, which raises, in the block for signals that end the process.
 
-    A second signal ends it at once. Signals that the parent process ignores, or that already have
-    a handler, are left alone.
+    A second SIGTERM or SIGQUIT ends it at once. Signals that the parent process ignores, or that
+    have a handler of their own, are left alone.
     """
 
-    def end(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        signal.signal(number, signal.SIG_DFL)
-        raise _SignalReceived(number)
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+        end(number)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handled = [
-        number for number in _ENDS if in_main_thread and signal.getsignal(number) is signal.SIG_DFL
-    ]
-    for number in handled:
-        signal.signal(number, end)
+    handlers = {number: signal.getsignal(number) for number in _ENDS if in_main_thread}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    handlers = {number: handler for number, handler in handlers.items() if handler in usual}
+    for number in handlers:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        for number in handled:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def report(error: Exception, *, debug: bool = False) -> int:

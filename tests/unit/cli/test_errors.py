@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 import typer
@@ -18,6 +19,7 @@ from vizpub.cli.main import app
 from vizpub.model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
 
 ROOT = Path(__file__).parents[3]
+END_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 VIZPUB = [sys.executable, "-c", "from vizpub.cli.main import app; app(prog_name='vizpub')"]
 
 
@@ -130,6 +132,53 @@ def test_signal_during_write_ends_with_its_code_and_leaves_no_file(
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (code, word)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_that_a_library_wraps_in_its_error_stays_a_signal(number: signal.Signals) -> None:
+    """DuckDB does so while it reads a table of Python's."""
+    failing = typer.Typer(cls=CommandGroup)
+
+    @failing.command()
+    def wrap() -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException as received:
+            raise ValueError(f"cannot read: {received!r}") from received
+
+    failing.callback()(lambda: None)
+    result = CliRunner().invoke(failing, ["wrap"])
+    assert (result.exit_code, result.stderr) == (128 + number, END_WORDS[number] + "\n")
+
+
+def raise_signal(number: int) -> None:
+    signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_while_options_are_read_is_named(number: signal.Signals) -> None:
+    failing = typer.Typer(cls=CommandGroup)
+
+    @failing.command()
+    def never(number: Annotated[int, typer.Option(callback=raise_signal)]) -> None:
+        pytest.fail(f"the command ran after signal {number}")
+
+    failing.callback()(lambda: None)
+    result = CliRunner().invoke(failing, ["never", "--number", str(int(number))])
+    assert (result.exit_code, result.stderr) == (128 + number, END_WORDS[number] + "\n")
+
+
+def test_interrupt_while_modules_are_imported_prints_nothing() -> None:
+    signalled = (
+        "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "sys.addaudithook(lambda event, args: event == 'import' "
+        "and args[0] == 'vizpub.cli.commands' and signal.raise_signal(signal.SIGINT)); "
+        "runpy.run_module('vizpub.cli', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", signalled], cwd=ROOT, stderr=subprocess.PIPE, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 def closing(streams: str, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -20,7 +20,7 @@ JOBS = 2_000
 _PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from vizpub.cli.errors import _raising_signals
+from vizpub.cli.errors import raising_signals
 from vizpub.experiments.workers import worker_pool
 
 folder = Path(__file__).parent / "begun"
@@ -31,7 +31,7 @@ def job(number):
 
 if __name__ == "__main__":
     folder.mkdir()
-    with _raising_signals(), worker_pool(2) as pool:
+    with raising_signals(sys.exit), worker_pool(2) as pool:
         for one in [pool.submit(job, number) for number in range(2_000)]:
             one.result()
 """
