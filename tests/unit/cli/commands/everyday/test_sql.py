@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -104,7 +105,8 @@ def test_query_that_is_ended_says_so(workspace: Path, tmp_path: Path, how: int) 
         env={**os.environ, "TMPDIR": str(scratch)},
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as child:
-        while not any(scratch.iterdir()):  # which the command begins with: DuckDB works soon
+        process = psutil.Process(child.pid)
+        while not any(scratch.iterdir()) or process.cpu_times().user < 5:  # DuckDB works by then
             time.sleep(0.05)
         child.send_signal(how)
         told = child.communicate(timeout=60)[1]
