@@ -78,7 +78,7 @@ images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs 
 	@$(BIN)/python docker/images.py
 
 # Without an engine all are skipped, with the reason; with REQUIRE_CONTAINERS=1 that is a failure.
-test-containers: .venv/ready ## Run the quick tests of the images, built anew if they changed (needs Docker)
+test-containers: .venv/ready ## Run the quick tests of the images, rebuilt if they changed (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS) tests/containers

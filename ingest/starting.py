@@ -85,14 +85,14 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
                 f"are gone: {names}; {PUT_BACK}"
             )
     if request.replace:
-        return _start_anew(writer, wanted, writer.pending() or old)
+        return _start_over(writer, wanted, writer.pending() or old)
     if writer.broken:
         raise writer.broken
     if old is None or not old.complete:
         if old and request.append and _contents_of(writer, old) - _contents_of(writer, fresh):
             raise InputsDiffer(fresh.name, _differences(writer, old, fresh), _INSTEAD)
         # An incomplete run of other inputs is not resumed.
-        return _start_anew(writer, wanted, old)
+        return _start_over(writer, wanted, old)
     if request.append:
         return _start_append(writer, wanted, old)
     if differences := _differences(writer, old, fresh):
@@ -100,7 +100,7 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
     return _keep_complete(writer, old, wanted.files)
 
 
-def _start_anew(writer: RunWriter, wanted: RequestedRun, half: Manifest | None) -> StartingPoint:
+def _start_over(writer: RunWriter, wanted: RequestedRun, half: Manifest | None) -> StartingPoint:
     """Start the run, or resume an incomplete one of the same inputs."""
     manifest = wanted.manifest
     if half and not half.complete and not half.extends and not _differences(writer, half, manifest):

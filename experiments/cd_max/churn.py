@@ -1,4 +1,4 @@
-"""Overlays under churn: repaired at every event, and constructed anew at every interval."""
+"""Overlays under churn: repaired at every event, and constructed again at every interval."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def report_lines(results: Sequence[ChurnCosts]) -> Iterator[str]:
     yield (
         f"{_EVENTS:,} events at random nodes: one that is away comes with new topics; one that is "
         f"up goes ({_AWAY:.0%}) or takes or ends a subscription. Repaired at every event, or "
-        f"constructed anew every {_PER_INTERVAL} events. Means over the seeds with Student's "
+        f"constructed again every {_PER_INTERVAL} events. Means over the seeds with Student's "
         "intervals of 95 %; degrees at the ends of the intervals."
     )
     yield ""

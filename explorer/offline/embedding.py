@@ -240,7 +240,7 @@ class _Embedding:
 
 
 class _Clip:
-    """Cuts periods to the window of a history, and numbers their ranks anew."""
+    """Cuts periods to the window of a history, and renumbers their ranks."""
 
     def __init__(self, history: History) -> None:
         clock, times = history.run.clock, history.times

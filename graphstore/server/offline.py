@@ -190,5 +190,6 @@ def gist(log: str, lines: int = 3) -> str:
 def last_transaction(tool: Tool, database: str) -> int:
     """Return the number of a database's last committed transaction. Raises: Neo4jUnavailable."""
     output = tool.run("database", "info", database, "--format=json")
-    transaction: int = int(json.loads(output[output.index("{") :])["lastCommittedTransaction"])
+    document = output[output.index("{") :]  # Java's warnings may come before it
+    transaction: int = int(json.loads(document)["lastCommittedTransaction"])
     return transaction
