@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from vizpub.analytics.layouts import LAYOUT_NAMES
-from vizpub.explorer import answers, columns, facts, messages, one_peer
+from vizpub.explorer import answers, columns, facts, messages
 from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
@@ -177,13 +177,11 @@ class _Embedding:
         presence, roles = self._presence(), self._roles()
         told = {
             "layers": layers,
-            "layers_asked": list(self._part.layers or run.facts.layers or ()),
             "flags": self._flags(),
             "topics_by_name": sorted(range(len(run.topics)), key=run.topics.__getitem__)
             if run.stored.has("topics")
             else [],
             "roles": roles[0],
-            "templates": {"neighbours": one_peer.SQL, "cypher": one_peer.CYPHER},
         }
         return answers.ARRAYS, pack(told, arrays | presence | roles[1])
 

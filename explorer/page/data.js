@@ -146,8 +146,8 @@ export class Run {
     return this._curves.get(name);
   }
 
-  peer(peer, tick, layers, signal) {
-    return json(this._path("peer", { peer, tick, ...(layers ? { layer: layers } : {}) }), signal);
+  peer(peer, tick, signal) {
+    return json(this._path("peer", { peer, tick }), signal);
   }
 
   peerCurve(peer, name, signal) {

@@ -1,10 +1,11 @@
 /** The right side: the peer that is selected, or the overlay as a whole. */
 
 import { write } from "./address.js";
-import { commands as commandsOf } from "./commands.js";
+import { commands } from "./commands.js";
 import { curve, ends } from "./curves.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
+import { pathCommand, peerCommands } from "./printed.js";
 import { search } from "./search.js";
 import { intervalOf } from "./time.js";
 
@@ -102,7 +103,7 @@ export class Selection {
   }
 
   /** What the server knows of the peer at this time. */
-  showFacts({ present, topics, roles, values, interval, commands }) {
+  showFacts({ present, topics, roles, values, interval }, tick, layers) {
     const clock = this._run.clock;
     const many = (names) => (names.length > 12 ? [...names.slice(0, 12), `and ${names.length - 12} more`] : names);
     const known = Object.entries(values);
@@ -115,9 +116,7 @@ export class Selection {
     fill(this._values, h("h3", {}, `Values in interval ${number(interval)}`),
       h("dl", { class: "values" }, known.map(([name, value]) =>
         h("div", { title: name }, h("dt", {}, title(name)), h("dd", {}, number(value))))));
-    fill(this._commands, commandsOf([
-      ["Values", commands.values], ["Neighbours, in all topics", commands.neighbours],
-      ["The same in Cypher", commands.cypher]]));
+    fill(this._commands, commands(peerCommands(this._run.facts, this._peer, tick, layers)));
   }
 
   /** Its neighbours now: number → { out, in }. */
@@ -136,8 +135,9 @@ export class Selection {
       more > 0 ? h("p", { class: "quiet" }, `and ${number(more)} more`) : null);
   }
 
-  /** A path: peers by number, null where there is none; or why it is not known. */
-  showPath({ peers, command, why }) {
+  /** A path at a tick over links of some layers: peers by number, null where there is none; or why it is
+   * not known. */
+  showPath({ peers, why }, tick, layers) {
     const names = this._run.facts.peers;
     if (why || !peers) {
       return fill(this._path, h("p", { class: "quiet" }, why ?? "There is no path at this time."));
@@ -146,7 +146,8 @@ export class Selection {
       h("p", {}, amount(peers.length - 1, "hop")),
       h("ol", {}, peers.map((peer) => h("li", {}, h("button", { type: "button", title: names[peer],
         onclick: () => this._changed({ sel: peer, to: null }) }, short(names[peer]))))),
-      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": "The same by command" }, command)));
+      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": "The same by command" },
+        pathCommand(this._run.facts, this._peer, this._to, tick, layers))));
   }
 }
 

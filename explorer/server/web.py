@@ -203,7 +203,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/column": (answers.block, _text("name"), _number("block")),
     "/extent": (answers.extent, _text("name")),
     "/curve": (answers.curve, _text("name")),
-    "/peer": (answers.peer, _number("peer"), _number("tick"), _overlay_part),
+    "/peer": (answers.peer, _number("peer"), _number("tick")),
     "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
     "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _overlay_part),
     "/messages": (answers.messages_of, _message_filter, _message_order),

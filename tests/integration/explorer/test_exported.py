@@ -121,18 +121,16 @@ QUESTIONS = """async (name) => {
       asked.push([what, error.message]);
     }
   };
-  const { peers, topics, layers, columns, clock } = run.facts;
+  const { peers, columns, clock } = run.facts;
   const first = clock.first * clock.ticks, last = (clock.last + 1) * clock.ticks - 1;
   const { exported, ...facts } = run.facts;
   asked.push(["facts", facts]);
   for (const share of [0.4, 0.71, 1]) {
     const tick = Math.round(first + share * (last - first));
     for (let peer = 0; peer < peers.length; peer += 3) {
-      await ask(`peer ${peer} ${tick}`, run.peer(peer, tick, null));
-      const one = Object.keys(layers).slice(0, 1);
-      await ask(`peer ${peer} ${tick}, ${one}`, run.peer(peer, tick, one));
+      await ask(`peer ${peer} ${tick}`, run.peer(peer, tick));
       const path = await run.path(peer, (peer * 7 + 1) % peers.length, tick, null);
-      asked.push([`path ${peer} ${tick}`, [path.peers?.length, !path.why, path.command]]);
+      asked.push([`path ${peer} ${tick}`, [path.peers?.length, !path.why]]);
     }
   }
   for (const { name } of columns.peers) {

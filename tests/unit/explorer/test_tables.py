@@ -161,5 +161,5 @@ def test_tables_are_listed_with_their_columns_and_rows(ask: Ask, played: Played)
     }
     for name, one in listed.items():
         assert [column["name"] for column in one["columns"]] == table(name).names
-    assert listed["links"]["filters"] == ["peer", "topic", "interval"]
+    assert listed["links"]["filters"] == ["peer", "topic", "other", "interval"]
     assert listed["metrics/overlay"]["filters"] == ["interval"]
