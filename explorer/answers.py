@@ -79,6 +79,23 @@ def peer_curve(history: History, number: int, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": values})
 
 
+def topic_curve(history: History, number: int, name: str) -> Answer:
+    """`values` of a column of one topic, interval by interval. Raises: OutOfRange, UnknownName."""
+    last = history.run.stored.rows("topics") - 1
+    if not 0 <= number <= last:
+        raise OutOfRange("topic", str(number), f"0 to {last}")
+    return ARRAYS, pack({}, {"values": columns.of_topic(history.run, name, number)})
+
+
+def link_curve(history: History, src: int, dst: int, name: str) -> Answer:
+    """`values` of a column of the links between two peers, interval by interval.
+
+    Raises: OutOfRange, UnknownName.
+    """
+    ends = _peer(history, src), _peer(history, dst)
+    return ARRAYS, pack({}, {"values": columns.of_link(history.run, name, *ends)})
+
+
 def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart) -> Answer:
     """`peers` of a shortest path along the links, by number; null where there is none, and `why` if
     that is because an end is not present.

@@ -35,8 +35,8 @@ class RowFilter:
 
     peer: int | None = None
     """In whatever role: a link's source or destination, a publisher, a receiver."""
-    other: int | None = None
-    """With a peer: the peer in another role, such as the other end of a link."""
+    other_end: int | None = None
+    """With a peer: the one at the other end of its links and copies."""
     topic: int | None = None
     message: int | None = None
     interval: int | None = None
@@ -56,7 +56,7 @@ def _describe(run: NamedRun, definition: Table) -> dict[str, Any]:
     names = _name_columns(run, definition)
     filters = [of for of in _REFERENCES if _referring(definition, of)]
     if len(_referring(definition, "peer")) > 1:
-        filters.append("other")
+        filters.append("other_end")
     if "interval" in definition.names or "valid_from" in definition.names:
         filters.append("interval")
     return {
@@ -187,9 +187,9 @@ def _index_condition(definition: Table, kind: str, chosen: RowFilter) -> str:
     index, columns = getattr(chosen, kind), _referring(definition, kind)
     if index is None:
         return ""
-    if kind == "peer" and chosen.other is not None and len(columns) > 1:
+    if kind == "peer" and chosen.other_end is not None and len(columns) > 1:
         pairs = permutations(columns, 2)
-        return " OR ".join(f'("{x}" = {index} AND "{y}" = {chosen.other})' for x, y in pairs)
+        return " OR ".join(f'("{x}" = {index} AND "{y}" = {chosen.other_end})' for x, y in pairs)
     return " OR ".join(f'"{name}" = {index}' for name in columns)
 
 

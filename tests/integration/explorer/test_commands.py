@@ -78,3 +78,34 @@ def test_command_for_a_path_takes_names_that_look_like_options(
         rows = answer(stage, command)
         if rows:
             assert (rows[0]["peers"][0], rows[0]["peers"][-1]) == (TAKEN[source], TAKEN[target])
+
+
+def test_commands_of_things_give_their_rows(look: Look, plays: Plays, stage: Path) -> None:
+    run = plays["hostile"]
+    links = [row for row in run.rows["links"] if row["src"] in HARMFUL][:12:4]
+    printed = look().open("hostile", screen="messages").evaluate(
+        """async ([peers, links, interval]) => {
+          const { facts } = explorer.run;
+          const all = await import("./printed.js");
+          return [
+            peers.map((peer) => all.peerHistoryCommands(facts, { peer, interval })),
+            peers.map((topic) => all.topicCommands(facts, { topic, interval: null })),
+            links.map(({ src, dst }) => all.linkCommands(facts, { src, dst, interval: null })),
+          ];
+        }""",
+        [HARMFUL, links, TICK],
+    )  # fmt: skip
+    for peer, [_, [_, text], [_, cypher]] in zip(HARMFUL, printed[0], strict=True):
+        near = [row for row in run.holding("links", TICK) if peer in (row["src"], row["dst"])]
+        assert len(answer(stage, text)) == len(near)
+        assert json.dumps(TAKEN[peer], ensure_ascii=False) in cypher
+    for topic, [_, [_, text], _] in zip(HARMFUL, printed[1], strict=True):
+        rows = [row["peer"] for row in answer(stage, text)]
+        own = [row["peer"] for row in run.rows["subscriptions"] if row["topic"] == topic]
+        assert sorted(rows) == sorted(own)
+    for link, [[_, text], [_, copies], _] in zip(links, printed[2], strict=True):
+        ends = {link["src"], link["dst"]}
+        rows = [row for row in run.rows["links"] if {row["src"], row["dst"]} == ends]
+        assert len(answer(stage, text)) == len(rows)
+        came = [row for row in run.rows["receptions"] if {row["previous_hop"], row["peer"]} == ends]
+        assert len(answer(stage, copies)) == len(came)
