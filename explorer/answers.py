@@ -67,17 +67,33 @@ def curve(history: History, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": columns.curve(history.run, name)})
 
 
-def peer(history: History, number: int, tick: int, chosen: OverlayPart) -> Answer:
-    """The facts of a peer at a time. Raises: OutOfRange, UnknownName for a layer."""
-    run, peer_number = history.run, _peer(history, number)
-    checked_tick, layers = run.clock.check_tick(tick), run.checked_layers(chosen.layers)
-    return json_answer(one_peer.describe_peer(run, peer_number, checked_tick, layers))
+def peer(history: History, number: int, tick: int) -> Answer:
+    """The facts of a peer at a time. Raises: OutOfRange."""
+    run, checked_tick = history.run, history.run.clock.check_tick(tick)
+    return json_answer(one_peer.describe_peer(run, _peer(history, number), checked_tick))
 
 
 def peer_curve(history: History, number: int, name: str) -> Answer:
     """`values` of a column of one peer, interval by interval. Raises: OutOfRange, UnknownName."""
     values = columns.of_one(history.run, name, _peer(history, number))
     return ARRAYS, pack({}, {"values": values})
+
+
+def topic_curve(history: History, number: int, name: str) -> Answer:
+    """`values` of a column of one topic, interval by interval. Raises: OutOfRange, UnknownName."""
+    last = history.run.stored.rows("topics") - 1
+    if not 0 <= number <= last:
+        raise OutOfRange("topic", str(number), f"0 to {last}")
+    return ARRAYS, pack({}, {"values": columns.of_topic(history.run, name, number)})
+
+
+def link_curve(history: History, src: int, dst: int, name: str) -> Answer:
+    """`values` of a column of the links between two peers, interval by interval.
+
+    Raises: OutOfRange, UnknownName.
+    """
+    ends = _peer(history, src), _peer(history, dst)
+    return ARRAYS, pack({}, {"values": columns.of_link(history.run, name, *ends)})
 
 
 def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart) -> Answer:
@@ -89,16 +105,13 @@ def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart)
     run, names = history.run, history.run.peers
     source, target = (names[_peer(history, number)] for number in (start, end))
     at = one_peer.time_text(run.clock, run.clock.check_tick(tick))
-    layers = chosen.layers or run.facts.layers
-    words = ["vizpub", "path", run.facts.name, source, target, "--at", at]
-    command = one_peer.shell_command([*words, *(["--layers", ",".join(layers)] if layers else [])])
     try:
-        paths = frequent.paths(run, (source, target), at, layers)
+        paths = frequent.paths(run, (source, target), at, chosen.layers or run.facts.layers)
     except UseError as error:  # a peer is not present, which is an answer
-        return json_answer({"peers": None, "why": str(error), "command": command})
+        return json_answer({"peers": None, "why": str(error)})
     number = {name: place for place, name in enumerate(names)}
     peers = [number[name] for name in paths[0][1]] if paths else None
-    return json_answer({"peers": peers, "why": None, "command": command})
+    return json_answer({"peers": peers, "why": None})
 
 
 def messages_of(history: History, wanted: MessageFilter, order: MessageOrder) -> Answer:

@@ -15,13 +15,18 @@ import pyarrow.compute as pc
 
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import UnknownName
+from vizpub.model.run import DUPLICATES, PREVIOUS_HOPS
 from vizpub.questions.gauges import checked_gauges
 from vizpub.questions.names import NamedRun
 
 GAUGE = "gauge:"
 """Begins the name of a column of a gauge."""
-_PEERS, _OVERLAY = "metrics/peers", "metrics/overlay"
+_PEERS, _OVERLAY, _TOPICS = "metrics/peers", "metrics/overlay", "metrics/topics"
 _KEYS = ("peer", "interval", "present")
+_COPIES = {
+    "copies": "copies of messages that came over the link, in either direction",
+    "first_copies": "those that were the first at the peer that they reached",
+}
 _BLOCK = 2**20
 """Values of a block at most."""
 
@@ -40,6 +45,19 @@ def of_peers(run: NamedRun) -> list[dict[str, str]]:
 def of_overlay(run: NamedRun) -> list[dict[str, str]]:
     """The columns of the whole overlay that the run has: name, meaning, unit."""
     return list(_describe_columns(run, _OVERLAY, ("interval",)))
+
+
+def of_topics(run: NamedRun) -> list[dict[str, str]]:
+    """The columns of topics that the run has: name, meaning, unit."""
+    return list(_describe_columns(run, _TOPICS, ("topic", "interval")))
+
+
+def of_links(run: NamedRun) -> list[dict[str, str]]:
+    """The columns of links that can be counted in the run: name, meaning, unit."""
+    if not (run.facts.knows("receptions") and run.facts.knows(PREVIOUS_HOPS)):
+        return []
+    names = list(_COPIES) if run.facts.knows(DUPLICATES) else ["first_copies"]
+    return [{"name": name, "meaning": _COPIES[name], "unit": ""} for name in names]
 
 
 def _describe_columns(
@@ -89,9 +107,38 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
 def of_one(run: NamedRun, name: str, peer: int) -> Floats:
     """A column of one peer: a value for each interval of the run. Raises: UnknownName."""
     rows = _rows(run, name, pc.field("peer") == peer)
-    values = np.full(run.clock.intervals, np.nan)
-    values[_ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
+    return _by_interval(run, rows["interval"], rows["value"])
+
+
+def of_topic(run: NamedRun, name: str, topic: int) -> Floats:
+    """A column of one topic: a value for each interval of the run. Raises: UnknownName."""
+    _check(run, _TOPICS, name)
+    rows = run.stored.read(_TOPICS, ["interval", name], pc.field("topic") == topic)
+    return _by_interval(run, rows["interval"], rows[name])
+
+
+def of_link(run: NamedRun, name: str, src: int, dst: int) -> Floats:
+    """A column of the links between two peers: a value for each interval of the run.
+
+    Raises: UnknownName for another column than those of `of_links`.
+    """
+    names = [column["name"] for column in of_links(run)]
+    if name not in names:
+        raise UnknownName("column of links", name, names)
+    sender, receiver = pc.field("previous_hop"), pc.field("peer")
+    over = ((sender == src) & (receiver == dst)) | ((sender == dst) & (receiver == src))
+    if name == "first_copies":
+        over &= pc.field("first")
+    intervals = _ints(run.stored.read("receptions", ["interval"], over)["interval"])
+    first, count = run.clock.first, run.clock.intervals
+    values: Floats = np.bincount(intervals - first, minlength=count).astype(np.float64)
     return values
+
+
+def _by_interval(run: NamedRun, intervals: pa.ChunkedArray, values: pa.ChunkedArray) -> Floats:
+    by_interval = np.full(run.clock.intervals, np.nan)
+    by_interval[_ints(intervals) - run.clock.first] = numbers(values)
+    return by_interval
 
 
 def curve(run: NamedRun, name: str) -> Floats:
@@ -99,9 +146,7 @@ def curve(run: NamedRun, name: str) -> Floats:
     _check(run, _OVERLAY, name)
     within = (pc.field("interval") >= run.clock.first) & (pc.field("interval") <= run.clock.last)
     rows = run.stored.read(_OVERLAY, ["interval", name], within)
-    values = np.full(run.clock.intervals, np.nan)
-    values[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
-    return values
+    return _by_interval(run, rows["interval"], rows[name])
 
 
 def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:

@@ -92,7 +92,12 @@ def describe_run(history: History) -> dict[str, Any]:
             for name in ("presence", "links", "subscriptions", "publications", "receptions")
         },
         "unknown": list(facts.unknown),
-        "columns": {"peers": columns.of_peers(run), "overlay": columns.of_overlay(run)},
+        "columns": {
+            "peers": columns.of_peers(run),
+            "topics": columns.of_topics(run),
+            "links": columns.of_links(run),
+            "overlay": columns.of_overlay(run),
+        },
         "block": columns.per_block(run),
     }
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from vizpub.cypher import statement
 from vizpub.explorer.columns import numbers
-from vizpub.explorer.one_peer import cypher_text, shell_command
+from vizpub.explorer.commands import cypher_text, shell_command
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
 from vizpub.questions import frequent
@@ -164,13 +164,11 @@ def _beside(run: NamedRun, message: int, topic: int | None) -> list[int | None]:
 def _commands(run: NamedRun, message: int, name: str) -> dict[str, str]:
     """Commands, and queries to Neo4j, that give the same."""
     run_name = run.facts.name
-    # What begins with a dash would be an option.
-    words = ["--", name] if name.startswith("-") else [name]
     return {
-        "copies": shell_command(["vizpub", "dissemination", run_name, *words]),
-        "missed": shell_command(["vizpub", "missed", run_name, *words]),
+        "copies": shell_command(["vizpub", "dissemination", run_name], [name]),
+        "missed": shell_command(["vizpub", "missed", run_name], [name]),
         "figure": shell_command(
-            ["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name, *words]
+            ["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name], [name]
         ),
         "cypher": _cypher("dissemination-tree", run_name, message),
         "cypher_missed": _cypher("missed-subscribers", run_name, message),

@@ -1,10 +1,7 @@
-"""What is known of one peer at a time, and what gives the same elsewhere."""
+"""Facts of one peer at a time."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -13,15 +10,6 @@ from vizpub.explorer import columns
 from vizpub.model.clock import OPEN, Clock
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import alive
-
-_VALID = "valid_from <= {1} AND valid_to > {1}{2}"
-SQL = (
-    f"SELECT dst_name AS neighbour FROM links WHERE src_name = {{0}} AND {_VALID} "
-    f"UNION SELECT src_name FROM links WHERE dst_name = {{0}} AND {_VALID} ORDER BY ALL"
-)
-CYPHER = """MATCH (:Peer {{run: {0}, name: {1}}})-[link:LINK]-(other:Peer)
-WHERE link.valid_from <= {2} AND link.valid_to > {2}{3}
-RETURN DISTINCT other.name AS neighbour ORDER BY neighbour"""
 
 
 def time_text(clock: Clock, tick: int) -> str:
@@ -32,12 +20,8 @@ def time_text(clock: Clock, tick: int) -> str:
     return f"{tick * clock.tick_us}us"
 
 
-def describe_peer(
-    run: NamedRun, peer: int, tick: int, layers: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Its values in the interval of the tick, its periods, topics and roles, and commands for the
-    same; those for neighbours are of the layers (null = of those that the metrics count).
-    """
+def describe_peer(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
+    """Its values in the interval of the tick, its periods of presence, topics and roles."""
     interval = run.clock.interval_of(tick)
     of_peer = (pc.field("peer") == peer) & alive(tick)
     topics, subscriptions = run.topics, run.stored.read("subscriptions", ["topic"], of_peer)
@@ -48,7 +32,6 @@ def describe_peer(
         "present": _presence(run, peer),
         "topics": sorted({topics[topic] for topic in subscriptions["topic"].to_pylist()}),
         "roles": _roles(run, peer, tick),
-        "commands": _commands(run, peer, tick, layers or run.facts.layers or ()),
     }
 
 
@@ -81,34 +64,3 @@ def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:
         {"role": row["role"], "topic": None if row["topic"] is None else names[row["topic"]]}
         for row in rows.to_pylist()
     ]
-
-
-def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dict[str, str]:
-    """Commands, and a query to Neo4j, that give the same."""
-    run_name, name = run.facts.name, run.peers[peer]
-    interval = str(run.clock.interval_of(tick))
-    values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
-    in_sql = f" AND layer IN ({', '.join(map(sql_text, layers))})" if layers else ""
-    listed = ", ".join(map(cypher_text, layers))
-    in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
-    statement = SQL.format(sql_text(name), tick, in_sql)
-    return {
-        "values": shell_command(["vizpub", *values]),
-        "neighbours": shell_command(["vizpub", "sql", run_name, statement]),
-        "cypher": CYPHER.format(cypher_text(run_name), cypher_text(name), tick, in_cypher),
-    }
-
-
-def shell_command(words: Sequence[str]) -> str:
-    """A command as a shell takes it."""
-    return shlex.join(words)
-
-
-def sql_text(text: str) -> str:
-    """A text as it stands in SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def cypher_text(text: str) -> str:
-    """A text as it stands in Cypher."""
-    return json.dumps(text, ensure_ascii=False)

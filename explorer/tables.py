@@ -7,12 +7,13 @@ import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
 
+from vizpub.explorer.commands import shell_command, sql_text
 from vizpub.explorer.messages import MessageOrder
-from vizpub.explorer.one_peer import shell_command, sql_text
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName
@@ -34,6 +35,8 @@ class RowFilter:
 
     peer: int | None = None
     """In whatever role: a link's source or destination, a publisher, a receiver."""
+    other_end: int | None = None
+    """With a peer: the one at the other end of its links and copies."""
     topic: int | None = None
     message: int | None = None
     interval: int | None = None
@@ -50,7 +53,10 @@ def describe_tables(run: NamedRun) -> list[dict[str, Any]]:
 
 
 def _describe(run: NamedRun, definition: Table) -> dict[str, Any]:
+    names = _name_columns(run, definition)
     filters = [of for of in _REFERENCES if _referring(definition, of)]
+    if len(_referring(definition, "peer")) > 1:
+        filters.append("other_end")
     if "interval" in definition.names or "valid_from" in definition.names:
         filters.append("interval")
     return {
@@ -58,9 +64,11 @@ def _describe(run: NamedRun, definition: Table) -> dict[str, Any]:
         "row": definition.row,
         "rows": run.stored.rows(definition.name),
         "filters": filters,
+        "key": list(definition.key),
         "columns": [
             {"name": column.name, "meaning": column.meaning, "unit": column.unit,
-             "of": _kind_of(definition, column.name), "text": column.type == "string"}
+             "of": _kind_of(definition, column.name), "text": column.type == "string",
+             "named": f"{column.name}_name" in names}
             for column in definition
         ],
     }  # fmt: skip
@@ -82,13 +90,16 @@ def read_part(run: NamedRun, table: str, chosen: RowFilter, order: MessageOrder)
     """
     definition = _definition(run, table)
     where = _condition(run, definition, chosen)
-    counted = f"SELECT count(*) FROM {sql.sql_name(table)}{where}"
     statement = _statement(run, definition, where, order)
-    with sql.answer(run.stored, counted, limits=_LIMITS) as reader:
-        total = reader.read_all()[0][0].as_py()
     limited = f"{statement} LIMIT {PART} OFFSET {order.first}"
-    with sql.answer(run.stored, limited, limits=_LIMITS) as reader:
+    # One statement: to open all tables takes longer than most answers.
+    counted = f"(SELECT count(*) AS total FROM {sql.sql_name(table)}{where})"
+    sorting = _order_columns(definition, order)
+    both = f"FROM {counted} LEFT JOIN ({limited}) ON true ORDER BY {sorting}"
+    with sql.answer(run.stored, both, limits=_LIMITS) as reader:
         rows = reader.read_all()
+    total = rows.column(0)[0].as_py()
+    rows = rows.remove_column(0).slice(0, max(total - order.first, 0))
     values = zip(*(map(_json_value, column.to_pylist()) for column in rows.columns), strict=True)
     return {
         "total": total,
@@ -143,19 +154,19 @@ def _statement(run: NamedRun, definition: Table, where: str, order: MessageOrder
     columns = [*definition.names, *_name_columns(run, definition)]
     if order.by and order.by not in columns:
         raise UnknownName(f"column of {definition.name}", order.by, columns)
+    sorting = _order_columns(definition, order)
+    return f"FROM {sql.sql_name(definition.name)}{where} ORDER BY {sorting}"
+
+
+def _order_columns(definition: Table, order: MessageOrder) -> str:
     down = " DESC" if order.down else ""
     first = [f'"{order.by}"{down} NULLS LAST'] if order.by else []
-    keys = [f'"{name}"' for name in definition.key if name != order.by]
-    return f"FROM {sql.sql_name(definition.name)}{where} ORDER BY {', '.join([*first, *keys])}"
+    return ", ".join([*first, *(f'"{name}"' for name in definition.key if name != order.by)])
 
 
 def _condition(run: NamedRun, definition: Table, chosen: RowFilter) -> str:
     """The WHERE of a filter, for the parts of it that the table has columns for."""
-    conditions = []
-    for kind in _REFERENCES:
-        index, columns = getattr(chosen, kind), _referring(definition, kind)
-        if index is not None and columns:
-            conditions.append(" OR ".join(f'"{name}" = {index}' for name in columns))
+    conditions = [of for kind in _REFERENCES if (of := _index_condition(definition, kind, chosen))]
     if chosen.interval is not None and "interval" in definition.names:
         conditions.append(f'"interval" = {chosen.interval}')
     elif chosen.interval is not None and "valid_from" in definition.names:
@@ -169,6 +180,17 @@ def _condition(run: NamedRun, definition: Table, chosen: RowFilter) -> str:
             " OR ".join(f'contains(lower("{name}"), {part})' for name in texts) or "false"
         )
     return " WHERE " + " AND ".join(f"({text})" for text in conditions) if conditions else ""
+
+
+def _index_condition(definition: Table, kind: str, chosen: RowFilter) -> str:
+    """The condition of a filter by an index; empty = the table has no column for it."""
+    index, columns = getattr(chosen, kind), _referring(definition, kind)
+    if index is None:
+        return ""
+    if kind == "peer" and chosen.other_end is not None and len(columns) > 1:
+        pairs = permutations(columns, 2)
+        return " OR ".join(f'("{x}" = {index} AND "{y}" = {chosen.other_end})' for x, y in pairs)
+    return " OR ".join(f'"{name}" = {index}' for name in columns)
 
 
 def _json_value(value: Any) -> Any:

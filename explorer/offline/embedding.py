@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from vizpub.analytics.layouts import LAYOUT_NAMES
-from vizpub.explorer import answers, columns, facts, messages, one_peer
+from vizpub.explorer import answers, columns, facts, messages
 from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
+from vizpub.explorer.offline.rows import EmbeddedRows
 from vizpub.explorer.packing import pack
 from vizpub.model.arrays import Floats, Int32s, Integers
 from vizpub.model.clock import OPEN, Clock
@@ -82,7 +83,17 @@ class _Embedding:
             *((f"places {of}", partial(answers.positions, self._whole, of)) for of in LAYOUT_NAMES),
             *self._of_columns(),
             *self._of_messages(),
+            *self._rows().questions(),
         ]
+
+    def _rows(self) -> EmbeddedRows:
+        part, run, subscribers, numbers = self._part, self._run, None, None
+        if part.topic is not None:
+            subscribers = self._history.peers(OverlayPart(topics=self._topics)).key
+        if part != ExportPart() and run.facts.knows("publications"):
+            _, table = messages.part(run, self._wanted, MessageOrder(), None)
+            numbers = table["message"].astype(np.int64)
+        return EmbeddedRows(run, part.layers, part.topic, subscribers, numbers)
 
     def _facts(self) -> Answer:
         described, part = facts.describe_run(self._history), self._part
@@ -177,13 +188,11 @@ class _Embedding:
         presence, roles = self._presence(), self._roles()
         told = {
             "layers": layers,
-            "layers_asked": list(self._part.layers or run.facts.layers or ()),
             "flags": self._flags(),
             "topics_by_name": sorted(range(len(run.topics)), key=run.topics.__getitem__)
             if run.stored.has("topics")
             else [],
             "roles": roles[0],
-            "templates": {"neighbours": one_peer.SQL, "cypher": one_peer.CYPHER},
         }
         return answers.ARRAYS, pack(told, arrays | presence | roles[1])
 

@@ -2,6 +2,10 @@
 
 import { h } from "./dom.js";
 
+/** Words for rows that are not all that the run has; empty where they are. */
+export const partOf = ({ exported }) => (exported && [exported.window, exported.topic, exported.layers].some((of) => of !== null)
+  ? " This file holds a part of the run." : "");
+
 /** Folded away; nothing where a server answers. */
 export function aboutFile(facts) {
   if (!facts?.exported) return null;
@@ -12,11 +16,12 @@ export function aboutFile(facts) {
     layers && `links of the layer${layers.length > 1 ? "s" : ""} ${layers.join(", ")}`,
   ].filter(Boolean);
   const lines = [
-    "Tables, Compare and other runs are left out: vizpub explore shows them.",
+    "Compare and other runs are left out: vizpub explore shows them. Large tables are left out, too; Tables says so.",
     facts.knows.publications && `Coverage is of all messages in this file${topic === null ? " or of one topic" : ""}, `
       + "not of a publisher or a part of a name.",
     topic !== null && "Only the topic's subscribers and the links between them are shown, and only peers that "
       + "subscribe at some time have values. Values, curves and scales are those of the whole overlay.",
+    part.length > 1 && "Commands give the rows and values of the whole run.",
     window && "Scales for the whole run reach beyond these intervals.",
   ].filter(Boolean);
   return h("details", { class: "chooser file" }, h("summary", {}, "About this file"),

@@ -39,8 +39,11 @@ const SCREENS = {
   },
   tables: {
     table: text("metrics/overlay"), by: text(), down: number(0, 1), first: number(0), text: text(),
-    peer: number(), topic: number(), message: number(), interval: number(), columns: names(),
+    peer: number(), other_end: number(), topic: number(), message: number(), interval: number(), columns: names(),
   },
+  peer: { peer: number(0), interval: number() },
+  topic: { topic: number(0), interval: number() },
+  link: { src: number(0), dst: number(0), interval: number() },
   message: {
     m: number(0), by: one("delay", "hop"), at: number(), layout: one("hops", "delay", "race"),
     sel: number(), copies: one("all", "first"), view: one("picture", "table"),
@@ -79,6 +82,9 @@ export function write(run, screen, state = {}) {
   }
   return `#/run/${encodeURIComponent(run)}/${screen}${query.size ? `?${query}` : ""}`;
 }
+
+/** The address of the page of a "peer", "topic" or "message", by its number. */
+export const page = (run, kind, place) => write(run, kind, { [kind === "message" ? "m" : kind]: place });
 
 /** Go to an address that Back leaves again. */
 export function push(address) {

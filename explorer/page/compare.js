@@ -7,10 +7,11 @@ import { Pair } from "./comparetime.js";
 import { Run, runs } from "./data.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
-import { legend, lookControls } from "./look.js";
+import { Legend, lookControls } from "./look.js";
 import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
 import { Picture } from "./picture.js";
+import { compareCommand } from "./printed.js";
 import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { beside, tools } from "./stage.js";
@@ -106,7 +107,7 @@ class CompareScreen {
     this._curves = new MetricCurves(this._curveSides(), this.clock, (curves) => this.update({ curves }));
     this._left = h("aside", { class: "side left", "aria-label": "What is shown" });
     this._figures = h("section", {});
-    this._legend = h("div", { class: "legend" });
+    this._legend = new Legend(this._columns);
     this._selected = h("section", {});
     this._stages = sides.map((run, side) => this._stage(run, side));
     const topics = [...new Set(sides.flatMap((run) => run.facts.topics))];
@@ -162,7 +163,6 @@ class CompareScreen {
   show(state) {
     const before = this.state;
     this.state = this._complete(state);
-    this._legends = "";
     this._follow(before);
   }
 
@@ -215,8 +215,8 @@ class CompareScreen {
           h("button", { type: "button", "aria-label": "All topics", title: "All topics",
             onclick: () => this.update({ of: "" }) }, "×"))) : null),
       this._figures, this._selected,
-      h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend),
-      h("section", {}, commands([["vizpub", `vizpub compare ${sides.map(({ facts }) => quoted(facts.run)).join(" ")}`]])));
+      h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend.element),
+      h("section", {}, commands([["vizpub", compareCommand(sides.map(({ facts }) => facts.run))]])));
   }
 
   /** Fetch what is chosen, of both. */
@@ -242,7 +242,7 @@ class CompareScreen {
     if (scenes.every((scene) => scene.isReady)) {
       const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name));
       scenes.forEach((scene, side) => this._draw(scene, side, colour[side], size[side]));
-      this._showLegend(colour.find(Boolean), size.find(Boolean));
+      this._legend.show(colour.find(Boolean), size.find(Boolean));
     }
     SIDES.forEach((side) => this._describe(side));
     this._showFigures();
@@ -293,14 +293,6 @@ class CompareScreen {
     const { colour, size, scale, layout, of } = this.state;
     const peer = this._peer(side), topic = this.sides[side].facts.topics.indexOf(of);
     return { colour, size, scale, layout, ...(peer < 0 ? {} : { sel: peer }), ...(topic < 0 ? {} : { topics: [topic] }) };
-  }
-
-  _showLegend(colour, size) {
-    const key = JSON.stringify([colour, size].map((of) => of && [of.name, of.low, of.high]))
-      + document.documentElement.dataset.theme;
-    if (key === this._legends) return;
-    this._legends = key;
-    fill(this._legend, legend(this._columns, colour, size));
   }
 
   _showFigures() {
@@ -379,6 +371,3 @@ class CompareScreen {
 }
 
 const signed = (value) => (value > 0 ? `+${number(value)}` : number(value));
-
-/** A word as a shell takes it. */
-const quoted = (word) => (/^[\w.,:@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

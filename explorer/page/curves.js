@@ -1,6 +1,7 @@
 /** Curves through time, drawn as SVG; all of one width, on the axis of the clock. */
 
-import { svg } from "./dom.js";
+import { h, svg } from "./dom.js";
+import { number } from "./numbers.js";
 
 const HEIGHT = 100;
 const MOST = 1200; // more intervals than these are drawn as the least and the largest of each part
@@ -28,6 +29,15 @@ export function curve(values, attributes = {}, within = null) {
   const y = (value) => (high > low ? 94 - ((value - low) / (high - low)) * 88 : 50);
   drawing.append(svg("path", { d: line(values, y), class: "line" }));
   return drawing;
+}
+
+/** A curve with a cursor, and the ends of its values. */
+export function withRange(values) {
+  const found = ends(values);
+  return [
+    h("div", { class: "track" }, curve(values), h("div", { class: "cursor" })),
+    h("p", { class: "quiet" }, found ? `${number(found.low)} to ${number(found.high)}` : "unknown"),
+  ];
 }
 
 function line(values, y) {

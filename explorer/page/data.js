@@ -146,12 +146,13 @@ export class Run {
     return this._curves.get(name);
   }
 
-  peer(peer, tick, layers, signal) {
-    return json(this._path("peer", { peer, tick, ...(layers ? { layer: layers } : {}) }), signal);
+  peer(peer, tick, signal) {
+    return json(this._path("peer", { peer, tick }), signal);
   }
 
-  peerCurve(peer, name, signal) {
-    return arrays(this._path("peer/curve", { peer, name }), signal).then((found) => found.values);
+  /** A column of one "peer", "topic" or "link", which `numbers` name, interval by interval. */
+  curveOf(kind, numbers, name, signal) {
+    return arrays(this._path(`${kind}/curve`, { ...numbers, name }), signal).then((found) => found.values);
   }
 
   /** A part of the messages, of a topic, a publisher or with this in their names, in an order. */

@@ -2,6 +2,8 @@
 
 import { carrier, Refused, unpack } from "./data.js";
 import { EmbeddedHistory } from "./embeddedhistory.js";
+import { EmbeddedTables } from "./embeddedtables.js";
+import { saveLinks } from "./saving.js";
 
 const PART = 100; // messages at once, as the server's
 const file = globalThis.exportedRun;
@@ -25,6 +27,7 @@ function once(made) {
 const facts = once(() => readJson("facts"));
 const columns = (name, block) => readArrays(`column ${block} ${name}`);
 const history = once(async () => new EmbeddedHistory(await facts(), await readArrays("history"), columns));
+const tables = once(async () => new EmbeddedTables(await facts(), await readJson("tables"), (name) => readArrays(`table ${name}`)));
 const allMessages = once(() => readArrays("messages"));
 
 /** The messages that a query names, by their places in the file. */
@@ -70,6 +73,23 @@ async function message(query) {
   return found;
 }
 
+async function topicCurve(query) {
+  const topic = Number(query.get("topic"));
+  const isOfTopic = (columns, row) => columns.get("topic")[row] === topic;
+  return { values: await (await tables()).curve("metrics/topics", query.get("name"), isOfTopic) };
+}
+
+/** As explorer/columns.py counts them. */
+async function linkCurve(query) {
+  const [src, dst] = ["src", "dst"].map((name) => Number(query.get(name)));
+  const isWanted = (columns, row) => {
+    const [source, target] = ["previous_hop", "peer"].map((name) => columns.get(name)[row]);
+    return ((source === src && target === dst) || (source === dst && target === src))
+      && (query.get("name") !== "first_copies" || columns.get("first")[row]);
+  };
+  return { values: await (await tables()).count("receptions", isWanted) };
+}
+
 const ANSWERS = {
   "": facts,
   overlay: async (query) => (await history()).overlay(query),
@@ -80,21 +100,36 @@ const ANSWERS = {
   curve: (query) => readArrays(`curve ${query.get("name")}`),
   peer: async (query) => (await history()).peer(query),
   "peer/curve": async (query) => (await history()).peerCurve(query),
+  "topic/curve": topicCurve,
+  "link/curve": linkCurve,
+  tables: async () => (await tables()).described,
+  rows: async (query) => (await tables()).rows(query),
   path: async (query) => (await history()).path(query),
   messages, coverage, message,
   missed: (query) => readJson(`missed ${query.get("message")}`),
 };
 
-/** `path` as data.js asks a server: api/runs/RUN/WHAT?QUERY. */
-async function answer(path, signal) {
+/** What a path asks for, as data.js asks a server: api/runs/RUN/WHAT?QUERY. */
+function parse(path) {
   const [address, query] = path.split("?", 2);
-  const what = address.split("/").slice(3).join("/");
+  return [address.split("/").slice(3).join("/"), new URLSearchParams(query)];
+}
+
+async function answer(path, signal) {
+  const [what, query] = parse(path);
   if (!Object.hasOwn(ANSWERS, what)) throw new Refused("This is not in the exported file.", "LeftOut");
-  const found = await ANSWERS[what](new URLSearchParams(query));
+  const found = await ANSWERS[what](query);
   signal?.throwIfAborted();
   return found;
 }
 
 Object.assign(carrier, {
-  run: file.index.run, screens: ["overlay", "messages", "message"], json: answer, arrays: answer,
+  run: file.index.run, screens: ["overlay", "messages", "message", "tables", "peer", "topic", "link"],
+  json: answer, arrays: answer,
+});
+
+saveLinks(async (path) => {
+  const [, query] = parse(path);
+  const name = `${file.index.run}-${query.get("table").replaceAll("/", "-")}.csv`;
+  return { name, blob: new Blob([await (await tables()).csv(query)], { type: "text/csv" }) };
 });

@@ -3,7 +3,7 @@
 import { Refused } from "./data.js";
 import { Overlay } from "./overlaydata.js";
 import { common, shared, united } from "./periods.js";
-import { intervalOf, sampled } from "./time.js";
+import { intervalOf } from "./time.js";
 
 const NONE = -1;
 
@@ -84,7 +84,7 @@ export class EmbeddedHistory {
     return common(from, subscribed, (key) => key % this._size);
   }
 
-  /** The values of a peer now, its periods, topics and roles, and what gives the same elsewhere. */
+  /** The values of a peer now, its periods, topics and roles. */
   async peer(query) {
     const [peer, tick] = [Number(query.get("peer")), Number(query.get("tick"))];
     const interval = intervalOf(this._facts.clock, tick);
@@ -92,7 +92,6 @@ export class EmbeddedHistory {
       name: this._facts.peers[peer], interval,
       values: await this._values(peer, interval),
       present: this._present(peer), topics: this._topics(peer, tick), roles: this._roles(peer, tick),
-      commands: this._commands(peer, tick, query.has("layer") ? query.getAll("layer") : this._meta.layers_asked),
     };
   }
 
@@ -137,21 +136,6 @@ export class EmbeddedHistory {
     }));
   }
 
-  _commands(peer, tick, layers) {
-    const { run, peers, clock } = this._facts;
-    const name = peers[peer], interval = String(intervalOf(clock, tick));
-    const listed = (quoted) => layers.map(quoted).join(", ");
-    const { neighbours, cypher } = this._meta.templates;
-    const statement = filled(neighbours, [sqlText(name), tick,
-      layers.length ? ` AND layer IN (${listed(sqlText)})` : ""]);
-    return {
-      values: typed(["vizpub", "metrics", run, "peers", "--peer", name, "--from", interval, "--to", interval]),
-      neighbours: typed(["vizpub", "sql", run, statement]),
-      cypher: filled(cypher, [JSON.stringify(run), JSON.stringify(name), tick,
-        layers.length ? ` AND link.layer IN [${listed(JSON.stringify)}]` : ""]),
-    };
-  }
-
   /** The values of a peer, interval by interval. */
   async peerCurve(query) {
     const { block, clock } = this._facts;
@@ -167,19 +151,15 @@ export class EmbeddedHistory {
   /** A shortest path along the links: peers by number, null where there is none, and why. */
   path(query) {
     const [from, to, tick] = ["from", "to", "tick"].map((name) => Number(query.get(name)));
-    const { peers: names, run, clock } = this._facts;
-    const layers = query.has("layer") ? query.getAll("layer") : null;
-    const overlay = new Overlay(this._overlay(layers ?? this._facts.counted, [], false), this._size);
+    const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
+    const overlay = new Overlay(this._overlay(layers, [], false), this._size);
     const rank = overlay.rank(tick);
-    const asked = layers ?? this._meta.layers_asked;
-    const command = typed(["vizpub", "path", run, names[from], names[to], "--at", at(clock, tick),
-      ...(asked.length ? ["--layers", asked.join(",")] : [])]);
     const present = overlay.present(rank);
     const absent = [from, to].find((peer) => !present[peer]);
     if (absent !== undefined) {
-      return { peers: null, why: `${names[absent]} is not shown at this time`, command };
+      return { peers: null, why: `${this._facts.peers[absent]} is not shown at this time` };
     }
-    return { peers: shortest(overlay, rank, from, to), why: null, command };
+    return { peers: shortest(overlay, rank, from, to), why: null };
   }
 }
 
@@ -208,19 +188,3 @@ function places(array, wanted) {
   array.forEach((value, place) => wanted(value, place) && found.push(place));
   return found;
 }
-
-/** A tick as `--at` takes it (explorer/one_peer.py). */
-function at(clock, tick) {
-  const interval = intervalOf(clock, tick);
-  return tick === sampled(clock, interval) || clock.tick_us === null ? String(interval) : `${tick * clock.tick_us}us`;
-}
-
-/** A command as a shell takes it. */
-const typed = (words) => words.map((word) =>
-  (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
-
-const sqlText = (text) => `'${text.replaceAll("'", "''")}'`;
-
-/** A template of Python with these values in place of {0}, {1}, … */
-const filled = (template, values) =>
-  template.replace(/\{\{|\}\}|\{(\d)\}/g, (found, place) => (place === undefined ? found[0] : values[place]));

@@ -2,7 +2,7 @@
 
 import { write } from "./address.js";
 import { checkbox, choice, fill, h } from "./dom.js";
-import { legend, lookControls } from "./look.js";
+import { Legend, lookControls } from "./look.js";
 import { number } from "./numbers.js";
 
 const MOST_TOPICS = 60;
@@ -11,7 +11,7 @@ export class Filters {
   constructor(run, state, changed) {
     this._run = run;
     this._changed = changed;
-    this._legend = h("div", { class: "legend" });
+    this.legend = new Legend(run.facts.columns.peers);
     this._counts = h("dl", { class: "values" });
     this.element = h("aside", { class: "side left", "aria-label": "What is shown" });
     this.show(state);
@@ -24,7 +24,7 @@ export class Filters {
       this.element,
       h("section", {}, h("h2", {}, "At this time"), this._counts),
       h("section", {}, h("h2", {}, "Look"),
-        lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this._legend),
+        lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this.legend.element),
       this._run.facts.knows.subscriptions && this._run.facts.topics.length ? this._topics() : null,
       Object.keys(this._run.facts.layers).length ? this._layers() : null,
     );
@@ -85,11 +85,6 @@ export class Filters {
       this._change({ layers: plain ? null : next });
     }));
     return h("section", {}, h("h2", {}, "Layers of links"), h("div", { class: "list" }, boxes));
-  }
-
-  /** Show what a colour and a size mean: each null, or a name and the ends of its scale. */
-  showLegend(colour, size) {
-    fill(this._legend, legend(this._run.facts.columns.peers, colour, size));
   }
 
   /** Show [word, value, title] rows of this time. */

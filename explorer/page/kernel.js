@@ -1,6 +1,7 @@
 /** Answers from the kernel of a notebook, through the widget around the page (widget.js). */
 
 import { carrier } from "./data.js";
+import { saveLinks } from "./saving.js";
 
 const { port, state } = globalThis.notebook;
 const waiting = new Map();
@@ -32,17 +33,8 @@ for (const name of ["hashchange", "addresschange"]) {
   addEventListener(name, () => port.postMessage({ state: location.hash }));
 }
 
-/** Links to files ask the kernel, too. */
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest?.("a[download]");
-  const path = link?.getAttribute("href");
-  if (!path?.startsWith("api/")) return;
-  event.preventDefault();
+saveLinks(async (path) => {
   const answer = await carrier.fetch(path);
   const [, name] = answer.headers.get("content-disposition").split("''");
-  const file = document.createElement("a");
-  file.href = URL.createObjectURL(await answer.blob());
-  file.download = decodeURIComponent(name);
-  file.click();
-  setTimeout(() => URL.revokeObjectURL(file.href), 60_000);
+  return { name: decodeURIComponent(name), blob: await answer.blob() };
 });

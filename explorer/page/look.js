@@ -1,7 +1,7 @@
 /** How peers look: the controls of layout, colour and size, and what these mean. */
 
-import { gradient, theme } from "./colours.js";
-import { choice, h, labelled, select } from "./dom.js";
+import { gradient, theme, themeName } from "./colours.js";
+import { choice, fill, h, labelled, select } from "./dom.js";
 import { number, title } from "./numbers.js";
 
 /** Controls for `columns` of peers; `change(changes)` is called with those of the state. */
@@ -18,8 +18,23 @@ export function lookControls(columns, { colour, size, scale, layout }, change) {
   ];
 }
 
-/** `columns` say what metrics mean; a colour and a size are null, or a name and the ends of its scale. */
-export function legend(columns, colour, size) {
+/** What colour and size mean, drawn anew only where it changes. `columns` say what metrics mean. */
+export class Legend {
+  constructor(columns) {
+    this._columns = columns;
+    this.element = h("div", { class: "legend" });
+  }
+
+  /** Each is null, or a name and the ends of its scale. */
+  show(colour, size) {
+    const key = JSON.stringify([themeName(), colour, size], ["name", "low", "high"]);
+    if (key === this._key) return;
+    this._key = key;
+    fill(this.element, legend(this._columns, colour, size));
+  }
+}
+
+function legend(columns, colour, size) {
   const { ramp, unknown } = theme();
   const scale = ({ name, low, high }, drawing) => {
     const isKnown = low !== null && !Number.isNaN(low);

@@ -6,22 +6,25 @@ import { showCompare } from "./compare.js";
 import { onSystemTheme, themeName } from "./colours.js";
 import { carrier, Run } from "./data.js";
 import { fill, h } from "./dom.js";
+import { finder } from "./finder.js";
 import { showMessage } from "./message.js";
 import { showMessages } from "./messages.js";
 import { showOverlay } from "./overlay.js";
 import { showRuns } from "./runs.js";
 import { showTables } from "./tables.js";
+import { showLink, showPeer, showTopic } from "./thing.js";
 
 const page = document.getElementById("page");
 const body = h("div", { id: "screen" });
 const nav = h("nav", { "aria-label": "Screens" });
+const find = h("div", {});
 const about = h("div", {});
 const THEME = "vizpub theme";
 let shown = null;
 
 const SCREENS = {
   overlay: showOverlay, compare: showCompare, messages: showMessages, message: showMessage,
-  tables: showTables,
+  tables: showTables, peer: showPeer, topic: showTopic, link: showLink,
 };
 const TABS = [["overlay", "Overlay"], ["messages", "Messages"], ["compare", "Compare"], ["tables", "Tables"]];
 
@@ -64,6 +67,7 @@ function navigate({ screen, run }) {
   const link = (href, text, here) => h("a", { href, "aria-current": here && "page" }, text);
   const tabs = TABS.filter(([name]) => (name !== "messages" || shown?.run?.facts.knows.publications)
     && (carrier.screens?.includes(name) ?? true));
+  fill(find, run && shown?.run ? finder(shown.run) : null);
   fill(about, aboutFile(shown?.run?.facts));
   fill(nav, carrier.run ? null : link("#/", "Runs", screen === "runs"),
     run && tabs.map(([name, text]) =>
@@ -95,7 +99,7 @@ fill(page,
   h("header", { class: "top" },
     h("a", { href: "#/", class: "brand" }, "vizpub"),
     nav,
-    h("span", { class: "grow" }), about, button),
+    h("span", { class: "grow" }), find, about, button),
   body);
 onSystemTheme(paint);
 paint();

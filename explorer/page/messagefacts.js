@@ -1,6 +1,6 @@
 /** The left side of the screen Message: what the message is, how it is shown, and what had happened. */
 
-import { write } from "./address.js";
+import { page, write } from "./address.js";
 import { coloured, gradient, theme } from "./colours.js";
 import { markList } from "./coverage.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
@@ -108,7 +108,7 @@ export class MessageFacts {
   _about({ facts }) {
     const { run, peers, topics, clock } = this._run.facts;
     const { name, topic, publisher, published_us, interval, publication_known } = facts;
-    const to = (screen, state, text, title) => h("a", { href: write(run, screen, state), title }, text);
+    const named = (kind, place, names) => h("a", { href: page(run, kind, place), title: names[place] }, short(names[place], 60));
     const when = published_us !== null ? duration(published_us) : "–";
     const fact = (word, ...values) => h("div", {}, h("dt", {}, word), h("dd", {}, values));
     const [before, after] = facts.beside;
@@ -119,12 +119,12 @@ export class MessageFacts {
     return [
       h("dl", { class: "facts" },
         fact("Name", h("span", { class: "name", title: name }, short(name, 60))),
-        fact("Topic", topic === null ? "unknown" : to("messages", { topic }, short(topics[topic], 60), topics[topic])),
-        fact("Publisher", publisher === null ? "unknown"
-          : to("messages", { publisher }, short(peers[publisher], 60), peers[publisher])),
+        fact("Topic", topic === null ? "unknown" : named("topic", topic, topics)),
+        fact("Publisher", publisher === null ? "unknown" : named("peer", publisher, peers)),
         fact("Published", `${when} (interval ${number(interval)})`, publication_known ? null : ", not reported by the publisher")),
-      h("p", {}, to("overlay", { t: within(clock, facts.tick), topics: topic === null ? [] : [topic], ...(publisher === null ? {} : { sel: publisher }) },
-        "The overlay at that time")),
+      h("p", {}, h("a", { href: write(run, "overlay", {
+        t: within(clock, facts.tick), topics: topic === null ? [] : [topic], ...(publisher === null ? {} : { sel: publisher }),
+      }) }, "The overlay at that time")),
       h("div", { class: "buttons" }, step("Previous", before, "P"), step("Next", after, "N")),
       this._delays(facts.figures),
     ];

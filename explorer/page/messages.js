@@ -80,13 +80,13 @@ class MessagesScreen {
   _showFilters() {
     const { topic, publisher, text } = this.state;
     const { topics, peers } = this.run.facts;
-    const tag = (kind, key, value, plain) => h("span", { class: "filter" }, `${kind} `,
-      h("strong", { title: value }, short(value, 40)),
+    const tag = (kind, key, value, plain, href = null) => h("span", { class: "filter" }, `${kind} `,
+      h("strong", { title: value }, href ? h("a", { href }, short(value, 40)) : short(value, 40)),
       h("button", { type: "button", "aria-label": `Of any ${kind}`, title: `Of any ${kind}`,
         onclick: () => { this.update({ [key]: plain, first: 0 }); if (key === "text") this._text.value = ""; } }, "×"));
     fill(this._filters,
-      topic === null ? null : tag("topic", "topic", topics[topic] ?? `#${topic}`, null),
-      publisher === null ? null : tag("publisher", "publisher", peers[publisher] ?? `#${publisher}`, null),
+      topic === null ? null : tag("topic", "topic", topics[topic] ?? `#${topic}`, null, address.page(this.name, "topic", topic)),
+      publisher === null ? null : tag("publisher", "publisher", peers[publisher] ?? `#${publisher}`, null, address.page(this.name, "peer", publisher)),
       text ? tag("name", "text", text, "") : null);
   }
 

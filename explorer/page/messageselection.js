@@ -1,6 +1,6 @@
 /** The right side of the screen Message: a peer's part in it, or who missed it and who refused it. */
 
-import { write } from "./address.js";
+import { page, write } from "./address.js";
 import { commands } from "./commands.js";
 import { fill, h } from "./dom.js";
 import { DUPLICATE, FIRST, REFUSED } from "./messagedata.js";
@@ -111,7 +111,8 @@ export class MessageSelection {
         missed ? h("p", { class: "quiet" }, [missed.why ?? "The reason is unknown", held(missed)].filter(Boolean).join("; ")) : null,
         about.eligible || ["publisher", "missed"].includes(about.role) ? null
           : h("p", { class: "quiet" }, "Not eligible: it did not subscribe at the publication."),
-        h("p", {}, h("a", { href: write(run, "overlay", { t: tick, sel: peer }) }, "In the overlay at that time"))),
+        h("p", { class: "links" }, h("a", { href: page(run, "peer", peer) }, "Its page"),
+          h("a", { href: write(run, "overlay", { t: tick, sel: peer }) }, "In the overlay at that time"))),
       h("section", {}, h("h3", {}, `Came to it (${number(came.length)})`), this._list(came.map((i) => row(i, message.from[i])))),
       h("section", {}, h("h3", {}, `Passed on (${number(went.length)})`), this._list(went.map((i) => row(i, message.to[i])))),
     ];

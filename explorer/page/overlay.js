@@ -171,7 +171,6 @@ class OverlayScreen {
     const before = this.state;
     this.state = this._whole(state);
     this.filters.show(this.state);
-    this._legends = "";
     this._follow(before);
   }
 
@@ -275,12 +274,7 @@ class OverlayScreen {
     const { t, scale, ...state } = this.state;
     const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale));
     this.scene.look(t, colour, size, this._member);
-    const legend = JSON.stringify([colour, size].map((of) => of && [of.name, of.low, of.high]))
-      + document.documentElement.dataset.theme;
-    if (legend !== this._legends) {
-      this._legends = legend;
-      this.filters.showLegend(colour, size);
-    }
+    this.filters.legend.show(colour, size);
     if (this._table.offsetParent !== null) this._showTable(rank, [colour, size]);
   }
 
@@ -311,15 +305,15 @@ class OverlayScreen {
     this._asks?.abort();
     const { signal } = (this._asks = new AbortController());
     try {
-      const known = this.run.peer(sel, t, layers, signal);
+      const known = this.run.peer(sel, t, signal);
       const path = to === null ? null
         : this.run.path(sel, to, t, layers, signal).catch((error) => ({ peers: null, why: error.message }));
-      this.selection.showFacts(await known);
+      this.selection.showFacts(await known, t, layers);
       if (path) {
         const found = await path;
         if (signal.aborted) return;
         this._path = found.peers;
-        this.selection.showPath(found);
+        this.selection.showPath(found, t, layers);
         this._mark(this._rank);
         this.picture?.draw(this._rank);
       }

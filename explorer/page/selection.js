@@ -1,14 +1,15 @@
 /** The right side: the peer that is selected, or the overlay as a whole. */
 
-import { write } from "./address.js";
-import { commands as commandsOf } from "./commands.js";
-import { curve, ends } from "./curves.js";
+import { page, write } from "./address.js";
+import { commands } from "./commands.js";
+import { withRange } from "./curves.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
+import { pathCommand, peerCommands } from "./printed.js";
 import { search } from "./search.js";
-import { intervalOf } from "./time.js";
+import { periodText } from "./time.js";
 
-const MOST_NEIGHBOURS = 100;
+const MOST_NEIGHBOURS = 100, MOST_TAGS = 12;
 
 export class Selection {
   constructor(run, changed) {
@@ -64,10 +65,9 @@ export class Selection {
             title: "Select no peer (Esc)", onclick: () => this._changed({ sel: null, to: null, ego: 0 }) }, "×")),
         this._facts,
         h("p", { class: "links" },
+          h("a", { href: page(this._run.facts.run, "peer", peer) }, "Its page"),
           this._run.facts.knows.publications
-            ? h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages") : null,
-          this._run.facts.exported ? null
-            : h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time")),
+            ? h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages") : null),
         this._live?.controls(peer)),
       h("section", {},
         choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,
@@ -93,31 +93,26 @@ export class Selection {
   async showHistory() {
     const peer = this._peer, name = this._metric;
     if (!name) return;
-    const values = await this._run.peerCurve(peer, name);
-    if (peer !== this._peer || name !== this._metric) return;
-    const found = ends(values);
-    fill(this._curve,
-      h("div", { class: "track" }, curve(values), h("div", { class: "cursor" })),
-      h("p", { class: "quiet" }, found ? `${number(found.low)} to ${number(found.high)}` : "unknown"));
+    const values = await this._run.curveOf("peer", { peer }, name);
+    if (peer === this._peer && name === this._metric) fill(this._curve, withRange(values));
   }
 
   /** What the server knows of the peer at this time. */
-  showFacts({ present, topics, roles, values, interval, commands }) {
+  showFacts({ present, topics, roles, values, interval }, tick, layers) {
     const clock = this._run.clock;
-    const many = (names) => (names.length > 12 ? [...names.slice(0, 12), `and ${names.length - 12} more`] : names);
+    const many = (names) => (names.length > MOST_TAGS ? [...names.slice(0, MOST_TAGS), `and ${names.length - MOST_TAGS} more`] : names);
     const known = Object.entries(values);
     fill(this._facts,
       h("dl", { class: "facts" },
-        fact("Present in intervals", [many(present.map((of) => period(clock, of))).join(", ")]),
-        this._run.facts.knows.subscriptions && tags(`Topics (${topics.length})`, many(topics)),
+        fact("Present in intervals", [many(present.map((of) => periodText(clock, of))).join(", ")]),
+        this._run.facts.knows.subscriptions && tags(`Topics (${topics.length})`, many(topics), (name) =>
+          page(this._run.facts.run, "topic", this._run.facts.topics.indexOf(name))),
         roles.length > 0 && tags("Roles", many(roles.map(({ role, topic }) => (topic === null ? role : `${role} of ${topic}`))))),
     );
     fill(this._values, h("h3", {}, `Values in interval ${number(interval)}`),
       h("dl", { class: "values" }, known.map(([name, value]) =>
         h("div", { title: name }, h("dt", {}, title(name)), h("dd", {}, number(value))))));
-    fill(this._commands, commandsOf([
-      ["Values", commands.values], ["Neighbours, in all topics", commands.neighbours],
-      ["The same in Cypher", commands.cypher]]));
+    fill(this._commands, commands(peerCommands(this._run.facts, this._peer, tick, layers)));
   }
 
   /** Its neighbours now: number → { out, in }. */
@@ -130,14 +125,17 @@ export class Selection {
     const all = [...found].sort(([a], [b]) => a - b);
     const more = all.length - MOST_NEIGHBOURS;
     fill(this._neighbours,
-      all.slice(0, MOST_NEIGHBOURS).map(([peer, ways]) => h("button", {
-        type: "button", title: names[peer], onclick: () => this._changed({ sel: peer, to: null }),
-      }, h("span", { "aria-hidden": "true" }, arrow(ways)), " ", short(names[peer]))),
+      all.slice(0, MOST_NEIGHBOURS).map(([peer, ways]) => h("div", {},
+        h("a", { href: write(this._run.facts.run, "link", { src: this._peer, dst: peer }),
+          "aria-label": `Link with ${names[peer]}`, title: "The page of the link" }, arrow(ways)),
+        h("button", { type: "button", title: names[peer],
+          onclick: () => this._changed({ sel: peer, to: null }) }, short(names[peer])))),
       more > 0 ? h("p", { class: "quiet" }, `and ${number(more)} more`) : null);
   }
 
-  /** A path: peers by number, null where there is none; or why it is not known. */
-  showPath({ peers, command, why }) {
+  /** A path at a tick over links of some layers: peers by number, null where there is none; or why it is
+   * not known. */
+  showPath({ peers, why }, tick, layers) {
     const names = this._run.facts.peers;
     if (why || !peers) {
       return fill(this._path, h("p", { class: "quiet" }, why ?? "There is no path at this time."));
@@ -146,7 +144,8 @@ export class Selection {
       h("p", {}, amount(peers.length - 1, "hop")),
       h("ol", {}, peers.map((peer) => h("li", {}, h("button", { type: "button", title: names[peer],
         onclick: () => this._changed({ sel: peer, to: null }) }, short(names[peer]))))),
-      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": "The same by command" }, command)));
+      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": "The same by command" },
+        pathCommand(this._run.facts, this._peer, this._to, tick, layers))));
   }
 }
 
@@ -156,17 +155,9 @@ const KEYS = [
   ["+ −", "zoom"], ["F", "fit the picture"], ["/", "find a peer"], ["Esc", "select no peer"],
 ];
 
-/** The intervals that a period touches, as '16–34' or 'from 77'. */
-function period(clock, [begin, end]) {
-  const first = intervalOf(clock, begin);
-  if (end === null) return `from ${number(first)}`;
-  const last = intervalOf(clock, end - 1);
-  return first === last ? number(first) : `${number(first)}–${number(last)}`;
-}
-
-const tags = (word, names) =>
-  h("div", {}, h("dt", {}, word), h("dd", { class: "tags" },
-    names.length ? names.map((name) => h("span", { title: name }, name)) : "–"));
+const tags = (word, names, href = null) =>
+  h("div", {}, h("dt", {}, word), h("dd", { class: "tags" }, names.length ? names.map((name, i) =>
+    h("span", { title: name }, href && i < MOST_TAGS ? h("a", { href: href(name) }, name) : name)) : "–"));
 
 const fact = (word, lines) =>
   h("div", {}, h("dt", {}, word), (lines.length ? lines : ["–"]).map((line) => h("dd", {}, line)));

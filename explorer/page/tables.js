@@ -1,10 +1,12 @@
 /** The screen Tables: any table of a run, sorted and filtered, and as CSV. */
 
+import { partOf } from "./aboutfile.js";
 import * as address from "./address.js";
 import { commands } from "./commands.js";
 import { Run } from "./data.js";
 import { checkbox, fill, h, labelled, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
+import { about, readable, rowTable } from "./rowtable.js";
 import { search } from "./search.js";
 
 const PART = 100; // as the server's
@@ -89,16 +91,16 @@ class TablesScreen {
   /** What the rows are of, each to be taken back. */
   _showFilters() {
     const { facts } = this.run, { text, message } = this.state;
-    const tag = (kind, value, plain = null) => h("span", { class: "filter" }, `${kind} `,
+    const tag = (kind, value, plain = null) => h("span", { class: "filter" }, `${title(kind)} `,
       h("strong", { title: value }, short(value, 40)),
-      h("button", { type: "button", "aria-label": `Of any ${kind}`, title: `Of any ${kind}`,
+      h("button", { type: "button", "aria-label": `Of any ${title(kind)}`, title: `Of any ${title(kind)}`,
         onclick: () => { this.update({ [kind]: plain, first: 0 }); if (kind === "text") this._text.value = ""; } }, "×"));
     const named = (kind, names) => {
       const value = this.state[kind];
       return value === null || !this._table.filters.includes(kind) ? null : tag(kind, names[value] ?? `#${value}`);
     };
-    fill(this._filters, h("span", { class: "quiet" }, `One row: ${this._table.row}.`),
-      named("peer", facts.peers), named("topic", facts.topics),
+    fill(this._filters, h("span", { class: "quiet" }, `One row: ${this._table.row}.${partOf(facts)}`),
+      named("peer", facts.peers), named("other_end", facts.peers), named("topic", facts.topics),
       message === null || !this._table.filters.includes("message") ? null : tag("message", `#${message}`),
       text ? tag("text", text, "") : null);
   }
@@ -115,9 +117,13 @@ class TablesScreen {
     try {
       this._csv.href = this.run.csv(this._query);
       this._showRows(await this.run.rows(this._query, signal));
+      this._csv.hidden = false;
       this._say("");
     } catch (error) {
-      if (error.name !== "AbortError") this._say(error.message);
+      if (error.name === "AbortError") return;
+      this._say(error.message);
+      this._csv.hidden = true;
+      for (const element of [this._rows, this._pages, this._commands]) fill(element);
     }
   }
 
@@ -126,71 +132,24 @@ class TablesScreen {
     this._status.classList.toggle("empty", !text);
   }
 
-  _showRows({ total, first, columns, rows, command }) {
-    const { by, down } = this.state;
-    const names = columns.filter((name) => !this._isIndex(name, columns));
+  _showRows(part) {
+    const { total, first, rows, command } = part, { by, down } = this.state, table = this._table;
+    const names = readable(part.columns);
     const shown = this.state.columns?.filter((name) => names.includes(name)) ?? names;
     fill(this._menu, names.map((name) => {
       const box = checkbox(title(name), shown.includes(name), (on) =>
         this.update({ columns: names.filter((other) => (other === name ? on : shown.includes(other))) }));
-      box.title = this._about(name)?.meaning ?? "";
+      box.title = about(table, name).meaning;
       return box;
     }));
-    const head = shown.map((name) => {
-      const isSorted = name === by, about = this._about(name);
-      const unit = about?.unit ? ` (${about.unit})` : "";
-      return h("th", { scope: "col", class: this._isText(name) ? "" : "n", title: about?.meaning ?? "",
-        "aria-sort": isSorted ? (down ? "descending" : "ascending") : null },
-      h("button", { type: "button", title: `Sort by ${title(name)}: ${about?.meaning ?? "its name"}`,
-        onclick: () => this.update({ by: name, down: isSorted ? 1 - down : 0, first: 0 }) },
-      title(name.replace(/_name$/, "")), unit, h("span", { "aria-hidden": "true" }, isSorted ? (down ? " ↓" : " ↑") : "")));
-    });
-    const places = shown.map((name) => columns.indexOf(name));
-    fill(this._rows, rows.length ? h("table", {},
-      h("caption", { class: "told" }, `Rows ${number(first + 1)} to ${number(first + rows.length)} of ${number(total)}`),
-      h("thead", {}, h("tr", {}, head)),
-      h("tbody", {}, rows.map((row) => h("tr", {}, shown.map((name, i) =>
-        h("td", { class: this._isText(name) ? "" : "n", "data-of": name }, this._cell(name, row[places[i]], columns, row)))))))
+    const caption = `Rows ${number(first + 1)} to ${number(first + rows.length)} of ${number(total)}`;
+    const sort = { by, down, sorted: (name) => this.update({ by: name, down: name === by ? 1 - down : 0, first: 0 }) };
+    fill(this._rows, rows.length ? rowTable(this.run, table, part, shown, caption, sort)
       : h("p", { class: "none" }, "There are no such rows."));
     const to = (text, at) => h("button", { type: "button", disabled: at < 0 || at >= total,
       onclick: () => this.update({ first: at }) }, text);
     fill(this._pages, total > PART ? [to("Previous", first ? Math.max(first - PART, 0) : -1), to("Next", first + PART),
       h("span", { class: "quiet" }, `${amount(total, "row")} in all`)] : null);
-    fill(this._commands, commands([["vizpub", command]]));
-  }
-
-  /** True for an index that has its name beside it. */
-  _isIndex(name, columns) {
-    return columns.includes(`${name}_name`);
-  }
-
-  _about(name) {
-    const column = name.replace(/_name$/, "");
-    return this._table.columns.find((one) => one.name === name) ?? this._table.columns.find((one) => one.name === column);
-  }
-
-  _isText(name) {
-    const about = this._table.columns.find((one) => one.name === name);
-    return about ? about.text : true;
-  }
-
-  /** A value; a name leads to what it names. */
-  _cell(name, value, columns, row) {
-    if (value === null) return "–";
-    const kind = this._about(name)?.of;
-    const key = name.endsWith("_name") ? name.slice(0, -5) : name;
-    const index = kind && columns.includes(key) ? row[columns.indexOf(key)] : null;
-    const isOwn = ["peers", "topics", "publications"].includes(this._table.name) && name === "name";
-    const place = isOwn ? row[0] : index;
-    if (place === null || !(isOwn || name.endsWith("_name"))) {
-      return typeof value === "string" ? short(value, 60) : number(value);
-    }
-    const what = isOwn ? { peers: "peer", topics: "topic", publications: "message" }[this._table.name] : kind;
-    return h("a", { href: this._link(what, place), title: value }, short(value, 32));
-  }
-
-  _link(kind, place) {
-    if (kind === "message") return address.write(this.name, "message", { m: place });
-    return address.write(this.name, "overlay", kind === "peer" ? { sel: place } : { topics: [place] });
+    fill(this._commands, command ? commands([["vizpub", command]]) : null);
   }
 }

@@ -43,6 +43,20 @@ export function spoken(clock, tick) {
 export const since = (clock, tick) =>
   clock.tick_us == null ? "" : duration(tick * clock.tick_us);
 
+/** The intervals that a period touches, as '16–34' or 'from 77'; an end that is null is open. */
+export function periodText(clock, [begin, end]) {
+  const first = intervalOf(clock, begin);
+  if (end === null) return `from ${number(first)}`;
+  const last = intervalOf(clock, end - 1);
+  return first === last ? number(first) : `${number(first)}–${number(last)}`;
+}
+
+/** Where a tick is in the run, 0 to 1; null is its end. */
+export function shareOf(clock, tick) {
+  const first = firstTick(clock), end = lastTick(clock) + 1;
+  return tick === null ? 1 : (Math.min(Math.max(tick, first), end) - first) / (end - first);
+}
+
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 25, 100]; // intervals per second
 const MARKS = 6;
 

@@ -191,7 +191,7 @@ def _row_order(request: Request) -> MessageOrder:
 
 def _row_filter(request: Request) -> RowFilter:
     parameters = request.query_params
-    names = ("peer", "topic", "message", "interval")
+    names = ("peer", "other_end", "topic", "message", "interval")
     numbers = {name: _number(name)(request) for name in names if name in parameters}
     return RowFilter(**numbers, text=parameters.get("text", ""))
 
@@ -203,8 +203,10 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/column": (answers.block, _text("name"), _number("block")),
     "/extent": (answers.extent, _text("name")),
     "/curve": (answers.curve, _text("name")),
-    "/peer": (answers.peer, _number("peer"), _number("tick"), _overlay_part),
+    "/peer": (answers.peer, _number("peer"), _number("tick")),
     "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
+    "/topic/curve": (answers.topic_curve, _number("topic"), _text("name")),
+    "/link/curve": (answers.link_curve, _number("src"), _number("dst"), _text("name")),
     "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _overlay_part),
     "/messages": (answers.messages_of, _message_filter, _message_order),
     "/coverage": (answers.coverage, _message_filter, _text("along")),

@@ -61,7 +61,7 @@ def test_overlay_is_open_to_all(
     page = looking.open("intervals", query)
     if "sel" in query:
         expect(page.get_by_label("Selected peer").locator(".values")).to_be_visible()
-    page.locator(".chooser summary").click()
+    page.locator("main .chooser summary").click()
     assert found(looking) == []
 
 
@@ -73,6 +73,7 @@ SCREENS = (
     ("message", "m=2&view=table&sel=3"),
     ("compare", ""),
 )
+THINGS = (("peer", "peer=3&interval=5"), ("topic", "topic=0"), ("link", "src=3&dst=7"))
 SPREAD = [*product(["light", "dark"], [1440, 390], SCREENS)]
 
 
@@ -80,7 +81,9 @@ SPREAD = [*product(["light", "dark"], [1440, 390], SCREENS)]
     ("scheme", "width", "screen"),
     [
         *SPREAD[:3],
+        *product(["light"], [1440], THINGS),
         *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[3:]),
+        *(pytest.param(*view, marks=pytest.mark.long) for view in product(["dark"], [390], THINGS)),
     ],
 )
 def test_screens_are_open_to_all(

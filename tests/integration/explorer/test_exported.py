@@ -4,6 +4,7 @@ answers as the server does.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,23 +122,21 @@ QUESTIONS = """async (name) => {
       asked.push([what, error.message]);
     }
   };
-  const { peers, topics, layers, columns, clock } = run.facts;
+  const { peers, columns, clock } = run.facts;
   const first = clock.first * clock.ticks, last = (clock.last + 1) * clock.ticks - 1;
   const { exported, ...facts } = run.facts;
   asked.push(["facts", facts]);
   for (const share of [0.4, 0.71, 1]) {
     const tick = Math.round(first + share * (last - first));
     for (let peer = 0; peer < peers.length; peer += 3) {
-      await ask(`peer ${peer} ${tick}`, run.peer(peer, tick, null));
-      const one = Object.keys(layers).slice(0, 1);
-      await ask(`peer ${peer} ${tick}, ${one}`, run.peer(peer, tick, one));
+      await ask(`peer ${peer} ${tick}`, run.peer(peer, tick));
       const path = await run.path(peer, (peer * 7 + 1) % peers.length, tick, null);
-      asked.push([`path ${peer} ${tick}`, [path.peers?.length, !path.why, path.command]]);
+      asked.push([`path ${peer} ${tick}`, [path.peers?.length, !path.why]]);
     }
   }
   for (const { name } of columns.peers) {
     await ask(`extent ${name}`, run.column(name).extent());
-    await ask(`curve of a peer: ${name}`, run.peerCurve(1, name));
+    await ask(`curve of a peer: ${name}`, run.curveOf("peer", { peer: 1 }, name));
   }
   for (const { name } of columns.overlay) await ask(`curve ${name}`, run.curve(name));
   for (const query of [
@@ -154,6 +153,11 @@ QUESTIONS = """async (name) => {
     await ask(`message ${message}`, run.message(message));
     await ask(`missed ${message}`, run.missed(message));
   }
+  for (const [kind, numbers] of [["topic", { topic: 1 }], ["link", { src: 3, dst: 7 }]]) {
+    for (const { name } of columns[`${kind}s`]) {
+      await ask(`curve of a ${kind}: ${name}`, run.curveOf(kind, numbers, name));
+    }
+  }
   return asked;
 }"""
 
@@ -165,6 +169,33 @@ def test_answers_are_those_of_the_server(
     served = look()
     told = [looking.open(name).evaluate(QUESTIONS) for looking in (look_at(export(name)), served)]
     served.complaints.clear()  # the browser notes an answer that is an error
+    for ours, theirs in zip(*told, strict=True):
+        assert ours == theirs, ours[0]
+
+
+ROWS = """async () => {
+  const { run } = explorer, told = [];
+  const described = await run.tables();
+  told.push(["tables", described]);
+  for (const { name: table, columns } of described) {
+    const named = columns.filter((of) => of.named).map((of) => `${of.name}_name`);
+    for (const query of [
+      { by: columns.at(-1).name, down: 1 }, { by: named[0] ?? "", text: "A", first: 1 },
+      { peer: 3, other_end: 7 }, { peer: 3, topic: 1, interval: 7, text: "'" },
+    ]) {
+      const { command, ...rows } = await run.rows({ first: 0, ...query, table });
+      told.push([`${table} ${JSON.stringify(query)}`, rows]);
+    }
+  }
+  return told;
+}"""
+
+
+def test_rows_of_tables_are_those_of_the_server(look_at: Look, look: Look, export: Export) -> None:
+    told = [
+        looking.open("hostile", screen="messages").evaluate(ROWS)
+        for looking in (look_at(export("hostile")), look())
+    ]
     for ours, theirs in zip(*told, strict=True):
         assert ours == theirs, ours[0]
 
@@ -223,13 +254,13 @@ def test_hostile_names_are_text(look_at: Look, export: Export, plays: Plays) -> 
 
 def test_screens_that_it_has_not_lead_to_its_overlay(look_at: Look, export: Export) -> None:
     looking = look_at(export("hours"))
-    for address in ("", "#/", "#/run/hours/tables", "#/run/hours/compare?at=1", "#/run/x/overlay"):
+    for address in ("", "#/", "#/run/hours/compare?at=1", "#/run/x/overlay"):
         looking.page.goto("about:blank")
         looking.page.goto(looking.address + address)
         looking.wait()
         expect(looking.page.get_by_role("heading", level=1)).to_have_text("hours")
         expect(looking.page.get_by_label("Screens").get_by_role("link")).to_have_text(
-            ["Overlay", "Messages"]
+            ["Overlay", "Messages", "Tables"]
         )
 
 
@@ -241,7 +272,72 @@ def test_file_that_is_cut_off_says_so(look_at: Look, export: Export, tmp_path: P
     expect(page.locator("#page")).to_contain_text("not complete")
 
 
-@pytest.mark.parametrize("screen", ["overlay", "messages", "message"])
+def test_csv_of_a_table_has_the_rows_of_the_filter(
+    look_at: Look, export: Export, plays: Plays
+) -> None:
+    run, looking = plays["hostile"], look_at(export("hostile"))
+    page = looking.open("hostile", "table=links&peer=3&interval=7", "tables")
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="CSV").click()
+    assert waiting.value.suggested_filename == "hostile-links.csv"
+    with waiting.value.path().open(encoding="utf-8", newline="") as file:
+        rows = [
+            (row["src_name"], row["dst_name"], row["layer"], int(row["valid_to"]))
+            for row in csv.DictReader(file)
+        ]
+    names = run.peers
+    assert rows == [
+        (names[row["src"]], names[row["dst"]], row["layer"], row["valid_to"])
+        for row in sorted(run.rows["links"], key=lambda of: (of["src"], of["dst"], of["layer"]))
+        if 3 in (row["src"], row["dst"]) and row in run.holding("links", 7)
+    ]
+
+
+def test_part_has_the_rows_of_its_window_topic_and_layers(
+    look_at: Look, export: Export, plays: Plays
+) -> None:
+    run = plays["intervals"]
+    page = look_at(export("intervals", window=WINDOW, topic=TOPIC, layers=("ring",))).open(
+        "intervals", "", "tables"
+    )
+    totals = dict(page.evaluate(TOTALS, ["metrics/overlay", "subscriptions", "links"]))
+    first, last = run.clock.sampling_tick(WINDOW[0] - 1) + 1, run.clock.sampling_tick(WINDOW[1])
+    touched = {
+        name: [r for r in run.rows[name] if r["valid_from"] <= last and r["valid_to"] > first]
+        for name in ("links", "subscriptions")
+    }
+    of_topic = [row for row in touched["subscriptions"] if row["topic"] == TOPIC]
+    members = {row["peer"] for row in run.rows["subscriptions"] if row["topic"] == TOPIC}
+    assert totals == {
+        "metrics/overlay": WINDOW[1] - WINDOW[0] + 1,
+        "subscriptions": len(of_topic),
+        "links": len([
+            row for row in touched["links"]
+            if row["layer"] == "ring" and members.issuperset((row["src"], row["dst"]))
+        ]),
+    }  # fmt: skip
+
+
+TOTALS = """async (names) => Promise.all(names.map(async (table) =>
+  [table, (await explorer.run.rows({ table, first: 0 })).total]))"""
+
+
+def test_pages_of_things_are_in_the_file(look_at: Look, export: Export, plays: Plays) -> None:
+    run, looking = plays["hours"], look_at(export("hours"))
+    page = looking.open("hours", "sel=3")
+    page.get_by_role("link", name="Its page").click()
+    looking.wait()
+    own = [row for row in run.rows["links"] if 3 in (row["src"], row["dst"])]
+    section = page.get_by_label("Links to and from its neighbours", exact=True).first
+    expect(section.locator("tbody tr")).to_have_count(len(own))
+    section.get_by_role("link", name="Link between").first.click()
+    looking.wait()
+    expect(page.locator("[data-of=copies]")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text(run.peers[3])
+
+
+@pytest.mark.parametrize("screen", ["overlay", "messages", "message", "tables", "peer"])
 def test_file_is_open_to_all(look_at: Look, export: Export, screen: str) -> None:
     looking = look_at(export("hours"), viewport={"width": 1440, "height": 900})
     page = looking.open("hours", "sel=3" if screen == "overlay" else "", screen)

@@ -53,10 +53,8 @@ def test_name_leads_to_what_it_names(look: Look, plays: Plays) -> None:
     page = looking.open("intervals", "table=peers&text=peer-7", screen="tables")
     page.get_by_role("link", name="peer-7").click()
     looking.wait()
-    expect(page.get_by_label("Selected peer").get_by_role("heading", level=2)).to_have_text(
-        "peer-7"
-    )
-    page.get_by_role("link", name="Its links through time").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("peer-7")
+    page.get_by_role("link", name="Links to and from its neighbours in Tables").click()
     looking.wait()
     run = plays["intervals"]
     own = [row for row in run.rows["links"] if 7 in (row["src"], row["dst"])]
@@ -66,7 +64,7 @@ def test_name_leads_to_what_it_names(look: Look, plays: Plays) -> None:
 def test_columns_that_are_chosen_stay_in_the_address(look: Look, plays: Plays) -> None:
     looking = look()
     page = looking.open("intervals", "table=metrics/peers", screen="tables")
-    page.locator(".chooser summary").click()
+    page.locator("main .chooser summary").click()
     page.get_by_label("betweenness", exact=True).uncheck()
     looking.wait()
     page.reload()

@@ -161,5 +161,16 @@ def test_tables_are_listed_with_their_columns_and_rows(ask: Ask, played: Played)
     }
     for name, one in listed.items():
         assert [column["name"] for column in one["columns"]] == table(name).names
-    assert listed["links"]["filters"] == ["peer", "topic", "interval"]
+    assert listed["links"]["filters"] == ["peer", "topic", "other_end", "interval"]
     assert listed["metrics/overlay"]["filters"] == ["interval"]
+
+
+@pytest.mark.parametrize(("one", "two"), [("src", "dst"), ("previous_hop", "peer")])
+def test_rows_between_two_peers_are_those_of_both_directions(
+    ask: Ask, played: Played, one: str, two: str
+) -> None:
+    name = "links" if one == "src" else "receptions"
+    first = played.rows[name][0]
+    ends = {first[one], first[two]}
+    expected = [row for row in stored(played, name) if {row[one], row[two]} == ends]
+    assert records(ask, name, peer=first[two], other_end=first[one]) == expected

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.words import naming
-from vizpub.explorer.offline import exported
+from tests.support.words import naming, tells
+from vizpub.explorer.offline import exported, rows
 from vizpub.explorer.offline.embedding import ExportPart
 from vizpub.explorer.offline.exported import compress, html_page
 from vizpub.model.errors import UseError
@@ -77,7 +77,9 @@ def test_names_are_in_no_part_that_is_read_as_markup(page: str) -> None:
 def test_answer_that_is_refused_has_the_reason(page: str, monday: NamedRun) -> None:
     texts = {key: of for key, of in index_of(page).items() if isinstance(of, str)}
     assert texts.pop("run") == "monday"
-    assert all(key.startswith(("coverage", "message", "missed", "places")) for key in texts)
+    assert all(
+        key.startswith(("coverage", "message", "missed", "places", "table")) for key in texts
+    )
 
 
 def test_part_has_its_messages_and_intervals_alone(monday: NamedRun) -> None:
@@ -97,6 +99,17 @@ def test_large_file_is_refused_with_a_way_out(
     monkeypatch.setattr(exported, "MOST_BYTES", 10_000)
     with pytest.raises(UseError, match=naming("'monday'", "--from", "--topic")):
         html_page(monday, ExportPart())
+
+
+def test_large_table_is_left_out_with_a_way_out(
+    monday: NamedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 3)
+    texts = index_of(html_page(monday, ExportPart()))
+    for name in ("links", "topics"):
+        count = monday.stored.rows(name)
+        assert isinstance(texts[f"table {name}"], str) == (count > 3), name
+    tells(texts["table links"], "links", monday.stored.rows("links"), "vizpub export csv")
 
 
 def test_progress_counts_the_answers(monday: NamedRun) -> None:

@@ -105,11 +105,24 @@ def test_curve_of_a_peer_has_its_values(ask: Ask) -> None:
     assert values.tolist() == [2, 2, 2, 1]
 
 
+def test_curve_of_a_topic_has_its_values(ask: Ask) -> None:
+    for row in METRICS["metrics/topics"]:
+        values = ask("topic/curve", topic=row["topic"], name="subscribers").arrays()["values"]
+        assert values[row["interval"]] == row["subscribers"]
+
+
+def test_curve_of_a_link_counts_its_copies(ask: Ask) -> None:
+    for one, other in ((0, 1), (1, 2), (3, 2), (0, 2)):
+        copies = [row for row in ROWS["receptions"] if {row[1], row[2]} == {one, other}]
+        for name, of in (("copies", copies), ("first_copies", [row for row in copies if row[6]])):
+            values = ask("link/curve", src=one, dst=other, name=name).arrays()["values"]
+            assert values.tolist() == [sum(row[4] == i for row in of) for i in range(4)]
+
+
 def test_path_is_that_of_the_command(ask: Ask) -> None:
     query = {"from": 0, "to": 2, "tick": SECOND}
     told = ask("path", **query).json()
     assert told["peers"] == [0, 3, 2]
-    assert "vizpub path monday alice carol --at 1000000us" in told["command"]
     late = ask("path", **{**query, "tick": 3 * SECOND}).json()
     assert late["peers"] is None
     absent = {"from": 0, "to": 3, "tick": 3 * SECOND}
@@ -142,6 +155,10 @@ def test_runs_are_listed_with_their_figures(explorer: Explorer) -> None:
         ("monday/column?name=degree", 400),
         ("monday/peer?peer=99&tick=0", 400),
         ("monday/peer?peer=0&tick=99000000", 400),
+        ("monday/topic/curve?topic=99&name=subscribers", 400),
+        ("monday/topic/curve?topic=0&name=nosuch", 404),
+        ("monday/link/curve?src=0&dst=99&name=copies", 400),
+        ("monday/link/curve?src=0&dst=1&name=nosuch", 404),
         ("monday/overlay?layer=nosuch", 404),
         ("monday/overlay?topic=99999999999999999999", 400),
         ("monday/places/nosuch", 404),
