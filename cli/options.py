@@ -26,6 +26,9 @@ from vizpub.model.errors import UseError
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 MessageName = Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)]
+OptionalMessage = Annotated[
+    str | None, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)
+]
 Layers = Annotated[
     str | None,
     typer.Option(

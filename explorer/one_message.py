@@ -14,7 +14,7 @@ from vizpub.explorer.columns import numbers
 from vizpub.explorer.commands import cypher_text, shell_command
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
-from vizpub.questions import frequent
+from vizpub.questions.deliveries import reasons_of_message
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage, spread_of
 
@@ -77,7 +77,7 @@ def missed_peers(run: NamedRun, message: int) -> list[dict[str, Any]]:
 
     Raises: UseError where it is unknown.
     """
-    rows = frequent.missed_peers(run, run.publication(message)["name"]).to_pylist()
+    rows = reasons_of_message(run, run.publication(message)["name"]).to_pylist()
     number = {name: place for place, name in enumerate(run.peers)} if rows else {}
     return [row | {"peer": number[row["peer"]]} for row in rows]
 

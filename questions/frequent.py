@@ -20,8 +20,6 @@ from vizpub.questions.sql import read_answer
 
 ABSENT = "is not present at"
 
-PUBLICATION_UNKNOWN = "the publication was not reported"
-
 _TOPIC = pa.schema(
     [("src", pa.string()), ("dst", pa.string())]
     + [(name, pa.list_(pa.string())) for name in ("layers", "topics")]
@@ -49,42 +47,6 @@ coalesce((SELECT list(name ORDER BY peer) FROM (
 _PUBLISHED = """
 (SELECT count({what}) FROM publications WHERE publications.topic = topics.topic AND tick <= $at)
 """
-
-_MISSED = """
-WITH published AS (SELECT publisher, tick FROM publications WHERE message = $message),
-     lost AS (SELECT peer, peer_name FROM missed WHERE message = $message),
-     had AS (SELECT peer FROM receptions WHERE message = $message
-             UNION SELECT publisher FROM published),
-     refused AS ({refused}),
-     near AS ({near}),
-     linked AS (SELECT peer, count(*) AS neighbours, count(*) FILTER (other IN (FROM had)) AS held
-                FROM near GROUP BY peer),
-     gone AS (SELECT DISTINCT peer FROM presence, published WHERE valid_from <= published.tick
-              AND valid_to > published.tick
-              AND valid_to <= (SELECT max(tick) FROM receptions WHERE message = $message)),
-     counted AS (SELECT peer, peer_name, {count}(neighbours, 0) AS neighbours,
-                        {count}(held, 0) AS held, refused.reason AS refused,
-                        peer IN (FROM gone) AS has_left
-                 FROM lost LEFT JOIN linked USING (peer) LEFT JOIN refused USING (peer))
-SELECT peer_name AS peer, neighbours, held AS neighbours_with_it,
-       CASE WHEN refused IS NOT NULL THEN 'refused it: ' || refused
-            WHEN has_left THEN 'left while it spread'
-            WHEN neighbours = 0 THEN 'no neighbours'
-            WHEN held = 0 THEN 'no neighbour had it'
-            WHEN held > 0 THEN 'neighbours had it, none delivered it' END AS why
-FROM counted ORDER BY peer
-"""
-_REFUSED = """
-SELECT peer, string_agg(DISTINCT coalesce(reason, 'no reason given'), ', ' ORDER BY
-                        coalesce(reason, 'no reason given')) AS reason
-FROM rejections WHERE message = $message GROUP BY peer
-"""
-_NEAR = """
-SELECT peer, other FROM (
-  SELECT src AS peer, dst AS other FROM links, published WHERE {0}
-  UNION SELECT dst, src FROM links, published WHERE {0})
-""".format(f"valid_from <= tick AND valid_to > tick AND {_OF_LAYERS}")
-_NONE = "SELECT NULL::INTEGER AS peer, NULL::{0} WHERE false"
 
 
 def topic(
@@ -191,24 +153,3 @@ def _shortest_paths(
         if path[0] == source:
             yield path
         stack += [(peer, *path) for peer in predecessors[path[0]]]
-
-
-def missed_peers(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> pa.Table:
-    """peer, neighbours, neighbours_with_it, why: the eligible peers that never received it.
-
-    Neighbours are those of its publication, over links of these layers (null = of all), in either
-    direction; those with it published or received it at any time. Unknown is null.
-
-    Raises: UnknownName, AmbiguousName, UseError where eligible peers are unknown.
-    """
-    run.facts.check_known("missed")
-    number = run.message_index(message)
-    if not run.publication(number)["publication_known"]:
-        raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
-    linked = run.stored.has("links")
-    near = _NEAR if linked else _NONE.format("INTEGER AS other")
-    refused = _REFUSED if run.stored.has("rejections") else _NONE.format("VARCHAR AS reason")
-    # Without links, nobody's neighbours are known.
-    statement = _MISSED.format(near=near, refused=refused, count="coalesce" if linked else "nullif")
-    values = {"layers": list(run.checked_layers(layers) or ()) or None} if linked else {}
-    return read_answer(run.stored, statement, message=number, **values)

@@ -29,6 +29,7 @@ from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
+from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun
@@ -37,6 +38,14 @@ from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
+BY_OF_ALL = "reasons are counted by topic, peer or interval over all messages, not of one"
+_OF_DELIVERIES = {
+    "first": "about.interval >= $first",
+    "last": "about.interval <= $last",
+    "peer": "peer = $peer",
+    "topic": "about.topic = $topic",
+}
+"""The condition in SQL for each part of a `Where`."""
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
 
@@ -93,6 +102,57 @@ class Run(NamedRun):
             rows = rows.select(list(dict.fromkeys([*definition.key, *rows.column_names])))
         rows = _with_units(self.with_names(rows), self.facts.own)
         return Frame(f"{self.facts.name}, {definition.name}", rows)
+
+    def messages(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Frame:
+        """The messages with their metrics: `metrics("messages", columns, where)`.
+
+        Raises: as `metrics`.
+        """
+        return self.metrics("messages", columns, where)
+
+    def delays(self, where: Where | None = None) -> Frame:
+        """The deliveries: message, interval and topic of its publication, peer, hop, delay_us.
+
+        A delivery is the first arrival at an eligible peer; `where` selects by publication, and
+        its peer is the one that received the message. Unknown hops and delays are null.
+
+        Raises: UnknownName, UseError where the run's source does not report times, or eligible
+        peers are unknown.
+        """
+        where = where or Where()
+        values = {
+            "first": where.first,
+            "last": where.last,
+            "peer": None if where.peer is None else self.peer_index(where.peer),
+            "topic": None if where.topic is None else self.topic_index(where.topic),
+        }
+        chosen = {name: value for name, value in values.items() if value is not None}
+        conditions = [_OF_DELIVERIES[name] for name in chosen]
+        rows = delays(self, " AND ".join(conditions) or "true", **chosen)
+        return Frame(f"{self.facts.name}, deliveries", rows)
+
+    def missed(
+        self,
+        message: str | None = None,
+        *,
+        by: str | Sequence[str] = (),
+        layers: Sequence[str] | None = None,
+    ) -> Frame:
+        """Why eligible peers never received a message: a row for each of these peers.
+
+        Without a message, reasons over all messages: how many pairs of a message and a peer each
+        explains, apart `by` 'topic', 'peer', 'interval' or 'message'. The columns are those of
+        vizpub.questions.deliveries; neighbours are those over links of the `layers` (null = all).
+
+        Raises: UnknownName, AmbiguousName, UseError where eligible peers are unknown.
+        """
+        if message is None:
+            keys = [by] if isinstance(by, str) else by
+            return Frame(f"{self.facts.name}, missed", count_reasons(self, keys, layers))
+        if by:
+            raise UseError(BY_OF_ALL)
+        rows = reasons_of_message(self, message, layers)
+        return Frame(f"{self.facts.name}, missed {message}", rows)
 
     def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
         """Numbers that peers reported of their own: a row per interval and peer with any, a column

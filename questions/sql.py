@@ -1,7 +1,8 @@
 """SQL over the tables of a run, by DuckDB.
 
 Tables have the names of vizpub.model.tables (`metrics/peers` is `metrics.peers`), with the name of
-a peer, topic or message beside its dense index, as `src_name`. They are read as the question needs
+a peer, topic or message beside its dense index, as `src_name`; `receptions` also has `delay_us`,
+the time since the publication. They are read as the question needs
 them, a batch at a time, from the files of the run; a statement can read nothing else and writes no
 file.
 """
@@ -23,7 +24,7 @@ import pyarrow as pa
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
 from vizpub.model.sizes import format_size
-from vizpub.model.tables import TABLES
+from vizpub.model.tables import RECEPTIONS, TABLES
 from vizpub.model.tables import table as model_table
 from vizpub.questions.names import NAMED
 from vizpub.runstore.store import StoredRun
@@ -38,6 +39,10 @@ FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'sto
 """
 """The statement that lists the tables."""
 LATE = "the query was stopped"
+_DELAY = """
+TRY_CAST(rows.time_us::HUGEINT - "names of message".time_us AS BIGINT) AS delay_us
+"""
+"""Of an arrival; null where a time is unknown, or the difference exceeds 64 bits."""
 _BATCH_ROWS = 10_000
 _STOPPED_S = 5.0
 """That a query may take to stop."""
@@ -224,6 +229,8 @@ def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table)
             joins.append(
                 f'LEFT JOIN {_stored_view(name_table)} {names} ON rows."{column}" = {names}.{index}'
             )
+    if table.name == RECEPTIONS.name:
+        columns.append(_DELAY)
     schema = table.name.rpartition("/")[0]
     if schema:
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")

@@ -1,10 +1,13 @@
-"""The facts of a run, and what was left out of it, as text for users."""
+"""The facts of a run, and what was left out of it, as text for users; and of all runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
+
+import pyarrow as pa
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
@@ -12,7 +15,37 @@ from vizpub.questions.totals import pool_messages, reporter_count
 from vizpub.runstore.changes import state
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES
-from vizpub.runstore.store import StoredRun
+from vizpub.runstore.store import BrokenRun, StoredRun
+
+_COUNTED = ("peers", "topics", "links", "publications", "receptions", "quarantine")
+_LISTED = pa.schema(
+    [(name, pa.string()) for name in ("run", "state", "source", "protocol")]
+    + [(name, pa.int64()) for name in ("intervals", "interval_us", *_COUNTED[:-1], "quarantined")]
+)
+
+
+def runs_table(
+    stored_runs: Sequence[StoredRun | BrokenRun], retired: Iterable[Collected]
+) -> pa.Table:
+    """run, state, source, protocol, intervals, interval_us, and rows of tables: by name.
+
+    `retired` are collections whose runs were removed. Unknown is null.
+    """
+    lines = [_facts_line(run) for run in stored_runs]
+    lines += [{"run": collection.run, "state": "retired"} for collection in retired]
+    return pa.Table.from_pylist(sorted(lines, key=itemgetter("run")), _LISTED)
+
+
+def _facts_line(run: StoredRun | BrokenRun) -> dict[str, Any]:
+    if isinstance(run, BrokenRun):
+        return {"run": run.name, "state": "broken"}
+    manifest, clock = run.manifest, run.manifest.clock
+    facts = (
+        *(run.name, manifest.state, manifest.source, manifest.protocol),
+        *((clock.intervals, clock.interval_us) if clock else (None, None)),
+        *(run.rows(name) if run.has(name) else None for name in _COUNTED),
+    )
+    return dict(zip(_LISTED.names, facts, strict=True))
 
 
 def damaged_inputs(run: StoredRun) -> list[str]:

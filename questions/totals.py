@@ -231,10 +231,9 @@ def pool_messages(run: StoredRun) -> Pooled | None:
     measured = run.read("metrics/messages")
     counted = measured.filter(not_refused())
     sums = {name: pc.sum(counted[name]).as_py() for name in ("eligible", "delivered")}
-    publication_known = run.read("publications", ["publication_known"])["publication_known"]
     return Pooled(
         messages=measured.num_rows,
-        unreported=measured.num_rows - (pc.sum(publication_known).as_py() or 0),
+        unreported=unreported_count(run),
         refused=measured.num_rows - counted.num_rows,
         hit_ratio=_quotient(counted, "delivered", "eligible"),
         hit_ratio_mean=pc.mean(counted["hit_ratio"]).as_py(),
@@ -242,6 +241,12 @@ def pool_messages(run: StoredRun) -> Pooled | None:
         hops=_hop_counts(run),
         **sums,
     )
+
+
+def unreported_count(run: StoredRun) -> int:
+    """The number of messages without a reported publication; known from their arrivals."""
+    is_known = run.read("publications", ["publication_known"])["publication_known"]
+    return len(is_known) - (pc.sum(is_known).as_py() or 0)
 
 
 def reporter_count(run: StoredRun) -> int:

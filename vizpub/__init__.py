@@ -5,8 +5,9 @@
     run.topic("news", 12).to_networkx()
 
 `ReportWriter` and `ReportReader` write and read reports, `Run.open` opens a run. All errors are
-`VizpubError`s. docs/python.md lists the public names; all others are private. A name is imported on
-first use, so that `import vizpub` loads neither Arrow nor Spark.
+`VizpubError`s. docs/python.md lists the public names; all others are private. `__version__` is the
+installed version. A name is imported on first use, so that `import vizpub` loads neither Arrow nor
+Spark.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from vizpub.analytics import figures as figures
     from vizpub.analytics.graphframes import graphs as graphs
     from vizpub.analytics.own import Interval as Interval
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from vizpub.calls import ask as ask
     from vizpub.calls import compare as compare
     from vizpub.calls import ingest_files as ingest_files
+    from vizpub.calls import runs as runs
     from vizpub.calls import simulate as simulate
     from vizpub.graphstore.ask import py2neo_bridge as py2neo_bridge
     from vizpub.graphstore.ask.queries import Answer as Answer
@@ -74,6 +77,7 @@ _PLACES = {
     "ingest_files": "vizpub.calls",
     "metric": "vizpub.analytics.own",
     "problems": "vizpub.reports.files",
+    "runs": "vizpub.calls",
     "simulate": "vizpub.calls",
 }
 """The module of each public name."""
@@ -93,11 +97,23 @@ def __getattr__(name: str) -> object:
         found: object = import_module(_MODULES[name])
     elif name in _PLACES:
         found = getattr(import_module(_PLACES[name]), name)
+    elif name == "__version__":
+        found = _installed_version()
     else:
         raise AttributeError(f"module 'vizpub' has no attribute '{name}'")
     globals()[name] = found
     return found
 
 
+def _installed_version() -> str:
+    """The version, as `vizpub --version` prints it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("vizpub")
+    except PackageNotFoundError:
+        return "from a checkout"
+
+
 def __dir__() -> list[str]:
-    return [*__all__]
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""The commands ingest, simulate, compare and query as Python functions."""
+"""The commands ingest, simulate, runs list, compare and query as Python functions."""
 
 from __future__ import annotations
 
@@ -77,6 +77,21 @@ def simulate(
     folder = Folder(Path(out))
     run(make_plan(system, parameters, seed), folder, replace=replace)
     return folder.reports
+
+
+def runs(workspace: Path | str = _WORKSPACE) -> Frame:
+    """The runs of a workspace with their states and sizes, as `vizpub runs list` has them.
+
+    Runs that cannot be opened are there, too: broken, incomplete or retired. Nothing is asked of
+    Neo4j. Raises: UseError for a workspace that cannot be read.
+    """
+    from vizpub.questions.frames import Frame
+    from vizpub.questions.summary import runs_table
+    from vizpub.runstore.collection import retired_collections
+    from vizpub.runstore.store import runs as stored_runs
+
+    folder = Path(workspace)
+    return Frame(f"runs of {folder}", runs_table(stored_runs(folder), retired_collections(folder)))
 
 
 def compare(

@@ -11,7 +11,7 @@ import gzip
 import json
 import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from tests.support.ingested import ROOT, TRACES, workspace_of
 from vizpub.cli.main import app
 from vizpub.model.naming import place_of
+from vizpub.questions.deliveries import NOBODY
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
@@ -108,10 +109,31 @@ def test_worst_message_of_a_trace_who_missed_it_and_why_are_found(with_a_trace: 
     refused = {peer for peer, text in found.items() if text.startswith("refused it: validation")}
     assert refused == events["rejectMessage"][message] & found.keys()
     assert refused
-    assert set(found.values()) > {"no neighbour had it"}
+    assert set(found.values()) > {NOBODY}
 
     printed = with_a_trace.types(f"sql gossipsub 'FROM rejections' --limit {len(refused)}")
     assert "validation" in printed
+
+
+def test_reasons_of_a_trace_are_those_of_its_messages_and_events(gossipsub: StoredRun) -> None:
+    events, run = traced(), Run(gossipsub)
+    published = run.table("publications").to_pylist()
+    assert all(row["publication_known"] for row in published)
+    missed = {row["name"]: run.missed(row["name"]).to_pylist() for row in published}
+    counts = Counter(row["why"] for rows in missed.values() for row in rows)
+    rows = run.missed().to_pylist()
+    assert {row["why"]: row["missed"] for row in rows} == counts
+
+    refused = {(name, row["peer"]) for name, of in missed.items() for row in of} & {
+        (name, peer) for name, peers in events["rejectMessage"].items() for peer in peers
+    }
+    texts = {why: count for why, count in counts.items() if why.startswith("refused it: ")}
+    assert sum(texts.values()) == len(refused) > 0
+    nobody = [
+        name for name in missed
+        if events["deliverMessage"][name] <= events["publishMessage"][name] and missed[name]
+    ]  # fmt: skip
+    assert {row["why"]: row["messages"] for row in rows}[NOBODY] == len(nobody)
 
 
 @pytest.mark.long

@@ -10,7 +10,8 @@ import networkx as nx
 import pandas as pd
 import pytest
 
-from tests.support.ingested import workspace_of
+from tests.support.ingested import copied, workspace_of
+from tests.support.printed import python_anew
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.runs import run_properties
@@ -69,6 +70,16 @@ def test_code_of_the_page_runs_with_right_answers(
     assert names["hubs"]["degree"].tolist() == sorted(degrees.values(), reverse=True)[:5]
     assert isinstance(names["named"], pd.DataFrame)
     assert {*names["named"]["p.name"]} <= {*run.peers}
+
+
+def test_sessions_of_the_page_print_what_it_has(
+    gossipsub: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vizpub-data").mkdir()
+    copied(gossipsub, tmp_path / "vizpub-data")
+    assert python_anew(PAGE) == PAGE
+    assert ">>> " in PAGE
 
 
 def test_files_of_a_run_are_taken_by_pandas_as_they_are(gossipsub: StoredRun) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,21 @@ def totals(run: Run, *columns: str) -> list[int]:
     """Sums over all messages."""
     found = run.metrics("messages", columns).to_arrow()
     return [sum(found[column].to_pylist()) for column in columns]
+
+
+def test_reasons_of_a_simulated_run_are_those_of_its_messages(
+    stored: Store, tmp_path: Path
+) -> None:
+    run = simulated(stored, tmp_path, "scribe", "reasons", churn="exponential:20s,down=10s")
+    by_message = Counter(
+        (row["topic_name"], missed["why"])
+        for row in run.messages(["eligible"]).to_pylist()
+        for missed in run.missed(row["message_name"]).to_pylist()
+    )
+    assert len(by_message) > 1
+    assert sum(by_message.values()) == run.stored.rows("missed")
+    counts = run.missed(by="topic").to_pylist()
+    assert {(row["topic"], row["why"]): row["missed"] for row in counts} == by_message
 
 
 def test_plumtree_in_a_run_is_a_spanning_tree_of_the_active_views(

@@ -3,7 +3,7 @@
     python -m tests.support.printed        writes it anew, with Neo4j, in some minutes
 
 A table below `vizpub query …` has the first rows of the answer. In a block of the console, … stands
-for lines that are left out.
+for lines that are left out. A block `pycon` is a session of Python, in a folder with the workspace.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
+from doctest import DocTestParser
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +35,7 @@ OF_RUNS = "gossipsub"
 
 _TABLE = re.compile(r"```sh\n(vizpub query (?:[^`])+?)\n```\n\n((?:\|.*\n)+)")
 _CONSOLE = re.compile(r"^\$ (.*?\bvizpub .+)\n((?:(?!```|\$ ).+\n)*)", re.MULTILINE)
+_SESSION = re.compile(r"^```pycon\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 _LEFT_OUT = "…"
 _WIDTH = "80"
 _SHOWN = 4
@@ -102,6 +105,23 @@ def anew(page: str, call: Call) -> str:
     return page
 
 
+def python_anew(page: str) -> str:
+    """The page with what its sessions of Python print now; all are one, in this folder."""
+    names: dict[str, object] = {}
+
+    def session(block: re.Match[str]) -> str:
+        lines = []
+        for example in DocTestParser().get_examples(block[1]):
+            with redirect_stdout(StringIO()) as printed:
+                exec(compile(example.source, "a page", "single"), names)
+            first, *others = example.source.splitlines()
+            lines += [f">>> {first}", *(f"... {line}" for line in others)]
+            lines += printed.getvalue().splitlines()
+        return "".join(f"{line}\n" for line in ["```pycon", *lines, "```"])
+
+    return _SESSION.sub(session, page)
+
+
 def simulated(run: str) -> list[str]:
     """The words, behind `vizpub`, of the command that makes a run of the page of queries."""
     text = QUERIES.read_text("utf-8").replace("\\\n", " ")
@@ -146,7 +166,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
             for page in PAGES:
                 if page == CONFIGURATION:
                     continue
-                yield page, anew(page.read_text("utf-8"), called)
+                yield page, python_anew(anew(page.read_text("utf-8"), called))
         finally:
             _make("neo4j", "remove", "--yes")
         yield CONFIGURATION, anew(CONFIGURATION.read_text("utf-8"), configured(Path(place)))

@@ -11,11 +11,22 @@ import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
 from vizpub.cli.completion import complete_peers, complete_topics
-from vizpub.cli.options import Layers, Limit, MessageName, Moment, Output, RunName, comma_list
+from vizpub.cli.options import (
+    Layers,
+    Limit,
+    MessageName,
+    Moment,
+    OptionalMessage,
+    Output,
+    RunName,
+    comma_list,
+)
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
+from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,30 +189,56 @@ def dissemination(
 def missed(
     settings: Settings,
     run: RunName,
-    message: MessageName,
     output: Output,
+    message: OptionalMessage = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="topic|peer|interval|message",
+            help="Without MESSAGE: count apart by this, or by several: topic,interval.",
+        ),
+    ] = None,
     layers: Layers = None,
 ) -> None:
-    """Print the eligible peers that never received a message, and why, if that is known.
+    """Print who never received a message and why; without MESSAGE, the reasons of the whole run.
 
-    A peer refused it, left while it spread, had no neighbours, or none of its neighbours had it.
-    Neighbours are those at the publication, over links in either direction.
+    Only eligible peers count. A peer refused it, no peer received it, the peer left while it
+    spread, had no neighbours, or none of its neighbours had it. Neighbours are those at the
+    publication, over links in either direction.
+
+    Over all messages, `missed` counts pairs of a message and a peer, of so many `messages` and
+    `peers`; `share` is of all pairs with an eligible peer, with --by of those of the topic, peer or
+    interval.
 
     Examples:
 
     ```
+    vizpub missed monday
+    vizpub missed monday --by topic
     vizpub missed monday m17
     vizpub missed monday m17 --layers mesh -o missed.csv
     ```
     """
     if stored := run_of_workspace(settings, run):
-        from vizpub.questions import frequent
+        from vizpub.questions.totals import unreported_count
 
-        rows = frequent.missed_peers(stored, message, comma_list(layers))
-        published = stored.publication(stored.message_index(message))
-        _show(rows, output, settings, stored.facts.provisional(published["interval"]))
-    else:
+        keys = comma_list(by) or ()
+        frame = stored.missed(message, by=keys, layers=comma_list(layers) or None)
+        interval = (
+            stored.publication(stored.message_index(message))["interval"] if message else None
+        )
+        _show(frame.to_arrow(), output, settings, stored.facts.provisional(interval))
+        if not len(frame):
+            settings.say("every eligible peer received " + ("it" if message else "every message"))
+        if not message and (unreported := unreported_count(stored.stored)):
+            settings.say(
+                f"{amount(unreported, 'message')} without a reported publication are left out: "
+                "their eligible peers are unknown"
+            )
+    elif message and not by:
         print_answer(settings, output, "missed-subscribers", run, {"message": message})
+    else:
+        raise UseError(f"the reasons need the run's files, and {settings.workspace} has none")
 
 
 def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:

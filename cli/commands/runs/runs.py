@@ -21,7 +21,7 @@ from vizpub.cli.terminal.streams import confirm, message
 
 if TYPE_CHECKING:
     from vizpub.runstore.collection import Collected
-    from vizpub.runstore.store import BrokenRun, StoredRun
+    from vizpub.runstore.store import StoredRun
 
 _COLUMNS = (
     "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
@@ -52,6 +52,7 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from vizpub.cli.service import states_in_neo4j
+    from vizpub.questions.summary import runs_table
     from vizpub.runstore.changes import describe_unfinished
     from vizpub.runstore.collection import retired_collections
     from vizpub.runstore.store import BrokenRun, runs
@@ -61,9 +62,8 @@ def list_runs(settings: Settings, output: Output) -> None:
     states = states_in_neo4j(
         settings, [run for run in stored_runs if not isinstance(run, BrokenRun)]
     )
-    lines = [_facts_line(run, states.get(run.name)) for run in stored_runs]
-    lines += [_without_facts(collection.run, "retired") for collection in collections]
-    lines.sort(key=lambda line: line["run"])
+    facts = runs_table(stored_runs, collections).to_pylist()
+    lines = [line | {"neo4j": states.get(line["run"])} for line in facts]
     rows = OutputRows.of_records(lines, _COLUMNS)
     show_rows(_show_seconds(rows) if output_format(output) == "table" else rows, output, settings)
     for run in broken:
@@ -91,30 +91,6 @@ def _show_seconds(rows: OutputRows) -> OutputRows:
         ],
         leaving=("quarantined", "receptions", "publications", "interval"),
     )
-
-
-def _without_facts(run: str, state: str) -> dict[str, Any]:
-    return {**dict.fromkeys(_COLUMNS), "run": run, "state": state}
-
-
-def _facts_line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
-    from vizpub.runstore.store import BrokenRun
-
-    if isinstance(run, BrokenRun):
-        return _without_facts(run.name, "broken")
-    clock = run.manifest.clock
-    tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
-    rows = [run.rows(name) if run.has(name) else None for name in tables]
-    facts = (
-        run.name,
-        run.manifest.state,
-        in_neo4j,
-        run.manifest.source,
-        run.manifest.protocol,
-        clock.intervals if clock else None,
-        clock.interval_us if clock else None,
-    )
-    return dict(zip(_COLUMNS, (*facts, *rows), strict=True))
 
 
 def show_run(

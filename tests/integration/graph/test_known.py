@@ -33,7 +33,7 @@ from vizpub.graphstore.server.address import Connection
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import METRICS
 from vizpub.questions import frequent
-from vizpub.questions.frequent import PUBLICATION_UNKNOWN
+from vizpub.questions.deliveries import PUBLICATION_UNKNOWN, reasons_of_message
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
@@ -433,11 +433,11 @@ def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name
     published = run.read("publications").to_pylist()
     for message, is_known in [(row["name"], row["publication_known"]) for row in published[:8]]:
         if is_known:
-            missed = frequent.missed_peers(named, message)["peer"].to_pylist()
+            missed = reasons_of_message(named, message)["peer"].to_pylist()
             assert [[peer] for peer in missed] == from_neo4j("missed-subscribers", message=message)
         else:
             with pytest.raises(UseError, match=naming(message, PUBLICATION_UNKNOWN)):
-                frequent.missed_peers(named, message)
+                reasons_of_message(named, message)
         found = frequent.dissemination(named, message)
         assert listed(found) == from_neo4j("dissemination-tree", message=message)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.rewriting import rewrite
 from tests.support.words import naming
 from vizpub.machine.process import bounded_memory
 from vizpub.model.errors import StoreBroken, UseError
@@ -39,11 +40,28 @@ def test_tables_have_the_rows_and_names_of_the_store(run: Run) -> None:
             meant = run.with_names(meant)
         elif table.name == "publications":
             meant = run.with_names(meant).drop_columns("message_name")
-        assert set(found.column_names) == set(meant.column_names), table.name
+        computed = {"delay_us"} if table.name == "receptions" else set()
+        assert set(found.column_names) == {*meant.column_names, *computed}, table.name
         one, other = (
             Counter(map(repr, t.select(meant.column_names).to_pylist())) for t in (found, meant)
         )
         assert one == other, table.name
+
+
+def test_delay_of_an_arrival_is_its_time_since_the_publication(run: Run, workspace: Path) -> None:
+    """Unknown where a time is, or where the difference exceeds 64 bits."""
+    published = {row["message"]: row["time_us"] for row in run.table("publications").to_pylist()}
+    arrivals = run.table("receptions")
+    times = [None, -(2**63), *arrivals["time_us"].to_pylist()[2:]]
+    place = arrivals.column_names.index("time_us")
+    rewrite(workspace, "monday", "receptions", arrivals.set_column(place, "time_us", [times]))
+    again = Run.open(workspace, "monday")
+    rows = again.sql("SELECT message, time_us, delay_us FROM receptions").to_pylist()
+    assert len(rows) == len(times) > 2
+    for row in rows:
+        known = row["time_us"] is not None and row["time_us"] > -(2**63)
+        expected = row["time_us"] - published[row["message"]] if known else None
+        assert row["delay_us"] == expected
 
 
 def test_join_and_sum_equal_a_plain_loop(run: Run) -> None:

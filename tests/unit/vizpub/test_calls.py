@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import vizpub
 from vizpub.analytics.comparison.groups import NO_INTERVAL
+from vizpub.cli.main import app
 from vizpub.model import errors
 
 ROOT = Path(vizpub.__file__).parents[1]
@@ -100,6 +103,22 @@ def test_simulated_reports_have_the_parameters_that_were_given(tmp_path: Path) -
     assert (header.seed, header.parameters["peers"]) == (4, 5)
     reporting = {record.peer for record in records if isinstance(record, vizpub.Report)}
     assert reporting == {str(peer) for peer in range(5)}
+
+
+def test_runs_of_a_workspace_are_those_of_the_command(workspace: Path) -> None:
+    done = CliRunner().invoke(app, ["--workspace", str(workspace), "runs", "list", "-f", "json"])
+    expected = [
+        {name: value for name, value in row.items() if name != "neo4j"}
+        for row in json.loads(done.stdout)
+    ]
+    assert [row["run"] for row in expected] == ["half", "monday"]
+    assert vizpub.runs(workspace).to_pylist() == expected
+    assert len(vizpub.runs(workspace / "empty")) == 0
+
+
+def test_version_is_that_of_the_command() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert done.stdout == f"vizpub {vizpub.__version__}\n"
 
 
 def test_comparison_of_one_run_is_its_means_with_a_warning(workspace: Path) -> None:

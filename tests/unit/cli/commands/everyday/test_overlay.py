@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from vizpub.cli.commands.everyday.overlay import Reception, tree_rows
 from vizpub.cli.main import app
+from vizpub.questions.deliveries import NOBODY
 
 
 def first(to: str, source: str | None, hop: int | None = 1) -> Reception:
@@ -81,15 +82,15 @@ def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
         (
             ("m1",),
             [
-                ("bob", "2", "1", "neighbours had it, none delivered it"),
-                ("carol", "1", "0", "no neighbour had it"),
+                ("bob", "2", "1", NOBODY),
+                ("carol", "1", "0", NOBODY),
             ],
         ),
         (
             ("#1", "--layers", "mesh"),
             [
-                ("bob", "1", "1", "neighbours had it, none delivered it"),
-                ("carol", "0", "0", "no neighbours"),
+                ("bob", "1", "1", NOBODY),
+                ("carol", "0", "0", NOBODY),
             ],
         ),
         (("m0",), []),

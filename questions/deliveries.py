@@ -1,0 +1,172 @@
+"""Deliveries of messages with their delays, and what was missed: by whom, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.run import AUDIENCE, PUBLICATION_TIMES, TIMES
+from vizpub.model.tables import table
+from vizpub.questions.names import NamedRun
+from vizpub.questions.sql import read_answer
+
+PUBLICATION_UNKNOWN = "the publication was not reported"
+
+NOBODY = "no peer received it"
+
+# What `reasons` has: a row for each peer and message that it missed. Neighbours are those at the
+# publication, in either direction; those with the message published or received it at any time.
+_REASONS = """
+WITH lost AS (SELECT message, peer FROM stored."missed" WHERE {of}),
+     about AS (SELECT message, topic, interval, publisher, tick FROM stored."publications"
+               WHERE {of}),
+     arrived AS (SELECT message, peer, tick, first FROM stored."receptions"
+                 WHERE {of} AND message IN (SELECT message FROM lost)),
+     ends AS (SELECT message, max(tick) AS last, bool_or(first) AS reached FROM arrived
+              GROUP BY ALL),
+     had AS (SELECT message, peer FROM arrived UNION SELECT message, publisher FROM about),
+     refused AS (SELECT message, peer, string_agg(DISTINCT why, ', ' ORDER BY why) AS refusal
+                 FROM (SELECT message, peer, coalesce(reason, 'no reason given') AS why
+                       FROM {rejections} WHERE {of})
+                 GROUP BY ALL),
+     periods AS (SELECT src, dst, valid_from, valid_to FROM {links} WHERE {of_layers}),
+     directed AS (SELECT src AS peer, dst AS other, valid_from, valid_to FROM periods
+                  UNION ALL SELECT dst, src, valid_from, valid_to FROM periods),
+     near AS (SELECT DISTINCT message, peer, other
+              FROM lost JOIN about USING (message) JOIN directed USING (peer)
+              WHERE valid_from <= tick AND valid_to > tick),
+     linked AS (SELECT near.message, near.peer, count(*) AS neighbours, count(had.peer) AS held
+                FROM near LEFT JOIN had ON had.message = near.message AND had.peer = near.other
+                GROUP BY ALL),
+     gone AS (SELECT DISTINCT message, peer, true AS has_left
+              FROM lost JOIN about USING (message) JOIN ends USING (message)
+                   JOIN {presence} presence USING (peer)
+              WHERE valid_from <= tick AND valid_to > tick AND valid_to <= last),
+     counted AS (SELECT message, peer, refusal, has_left, coalesce(reached, false) AS reached,
+                        coalesce(neighbours, {alone}) AS neighbours, coalesce(held, {alone}) AS held
+                 FROM lost LEFT JOIN linked USING (message, peer)
+                      LEFT JOIN refused USING (message, peer) LEFT JOIN gone USING (message, peer)
+                      LEFT JOIN ends USING (message)),
+     reasons AS (SELECT message, peer, neighbours, held AS neighbours_with_it,
+                        CASE WHEN refusal IS NOT NULL THEN 'refused it: ' || refusal
+                             WHEN NOT reached THEN '{nobody}'
+                             WHEN has_left THEN 'left while it spread'
+                             WHEN neighbours = 0 THEN 'no neighbours'
+                             WHEN held = 0 THEN 'no neighbour had it'
+                             WHEN held > 0 THEN 'neighbours had it, none delivered it' END AS why
+                 FROM counted)
+"""
+_PEERS = """
+SELECT name AS peer, neighbours, neighbours_with_it, why
+FROM reasons JOIN stored."peers" peers USING (peer) ORDER BY peers.peer
+"""
+_COUNTS = """
+, outcomes AS (SELECT message, peer, why, true AS is_lost FROM reasons
+               UNION ALL SELECT message, peer, NULL, false FROM stored."receptions"
+               WHERE first AND eligible),
+  counts AS (SELECT {keys} why, is_lost, count(*) AS missed,
+                    count(DISTINCT message) FILTER (is_lost) AS messages,
+                    count(DISTINCT peer) FILTER (is_lost) AS peers
+             FROM outcomes JOIN about USING (message) GROUP BY ALL),
+  shares AS (SELECT *, missed / sum(missed) OVER ({partition}) AS share FROM counts
+             QUALIFY is_lost)
+SELECT {names} why, missed, messages, peers, share FROM shares
+ORDER BY {order} missed DESC, why
+"""
+_DELAYS = """
+SELECT message, message_name, about.interval, about.topic, topics.name AS topic_name,
+       peer, peer_name, hop, delay_us
+FROM receptions JOIN stored."publications" about USING (message)
+     LEFT JOIN stored."topics" topics ON topics.topic = about.topic
+WHERE first AND eligible AND {where} ORDER BY message, peer
+"""
+_NAMES = {
+    key: f'(SELECT name FROM stored."{names}" named WHERE named.{key} = shares.{key}) AS {key}'
+    for key, names in (("message", "publications"), ("topic", "topics"), ("peer", "peers"))
+}
+"""The name for each index."""
+COUNTED_BY = (*_NAMES, "interval")
+"""What the counts of `count_reasons` can be apart by."""
+
+
+def reasons_of_message(
+    run: NamedRun, message: str, layers: Sequence[str] | None = None
+) -> pa.Table:
+    """peer, neighbours, neighbours_with_it, why: the eligible peers that never received it.
+
+    Neighbours are those of its publication, over links of these layers (null = of all), in either
+    direction; those with it published or received it at any time. Unknown is null.
+
+    Raises: UnknownName, AmbiguousName, UseError where eligible peers are unknown.
+    """
+    run.facts.check_known("missed")
+    number = run.message_index(message)
+    if not run.publication(number)["publication_known"]:
+        raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
+    return _answer(run, _PEERS, layers, of="message = $message", message=number)
+
+
+def count_reasons(
+    run: NamedRun, by: Sequence[str] = (), layers: Sequence[str] | None = None
+) -> pa.Table:
+    """The columns of `by` (COUNTED_BY), why, missed, messages, peers, share: over all messages.
+
+    `missed` counts pairs of a message and an eligible peer that never received it, of so many
+    `messages` and `peers`; `share` is of all pairs with an eligible peer, or of those of the row's
+    topic (peer, …). Intervals are in order, other rows by what was missed, most first. Messages
+    whose publication was not reported are left out: their eligible peers are unknown.
+
+    Raises: UnknownName, UseError where eligible peers are unknown.
+    """
+    run.facts.check_known("missed")
+    for name in by:
+        if name not in COUNTED_BY:
+            raise UnknownName("column to count by", name, COUNTED_BY)
+    keys = list(dict.fromkeys(by))
+    partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    totals = [] if keys[:1] == ["interval"] else [f"sum(missed) OVER ({partition}) DESC"]
+    counts = _COUNTS.format(
+        keys="".join(f"{key}, " for key in keys),
+        partition=partition,
+        names="".join(f"{_NAMES.get(key, key)}, " for key in keys),
+        order="".join(f"{place}, " for place in [*totals, *(f"shares.{key}" for key in keys)]),
+    )
+    return _answer(run, counts, layers, of="true")
+
+
+def _answer(
+    run: NamedRun, question: str, layers: Sequence[str] | None, *, of: str, **values: object
+) -> pa.Table:
+    """The answer to a question about the reasons of some messages."""
+    chosen = list(run.checked_layers(layers) or ())
+    reasons = _REASONS.format(
+        of=of,
+        nobody=NOBODY,
+        # Without links, nobody's neighbours are known.
+        alone=0 if run.stored.has("links") else "NULL",
+        of_layers="list_contains($layers, layer)" if chosen else "true",
+        **{name: _rows_of(run, name) for name in ("links", "presence", "rejections")},
+    )
+    values |= {"layers": chosen} if chosen else {}
+    return read_answer(run.stored, reasons + question, **values)
+
+
+def _rows_of(run: NamedRun, name: str) -> str:
+    """A stored table in a statement, empty where the run's source does not report it."""
+    if run.stored.has(name):
+        return f'stored."{name}"'
+    return f"(SELECT {', '.join(f'NULL AS {column}' for column in table(name).names)} WHERE false)"
+
+
+def delays(run: NamedRun, where: str = "true", **values: object) -> pa.Table:
+    """message, interval and topic of its publication, peer, hop, delay_us: a row per delivery.
+
+    `where` is a condition in SQL with `values`. `hop` and `delay_us`, since the publication, are
+    null where unknown.
+
+    Raises: UseError where the run's source reports no times, or eligible peers are unknown.
+    """
+    run.facts.check_known("receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
+    return read_answer(run.stored, _DELAYS.format(where=where), **values)
