@@ -99,17 +99,21 @@ def compare(
     metrics: list[str] | None = None,
     first: int | None = None,
     last: int | None = None,
+    common: bool = False,
 ) -> Frame:
     """Compare metrics of runs: means over the runs of a group, and contrasts of two groups,
     with 95 % confidence intervals. Columns: docs/compare.md.
 
-    Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
+    A run is measured over its intervals from `first` to `last`; if `common`, over those that all
+    runs have. Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
     """
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.analytics.comparison.tables import compare_groups as side_by_side
     from vizpub.questions.frames import Frame
 
-    question = ComparisonRequest(tuple(metrics) if metrics else None, window=(first, last))
+    question = ComparisonRequest(
+        tuple(metrics) if metrics else None, window=(first, last), common=common
+    )
     found = measure_runs(runs, question)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)

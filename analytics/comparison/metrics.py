@@ -45,6 +45,8 @@ _OVER_OF_GAUGE = {
     "per": ("pooled over the run", "pooled over peers"),
 }
 """For a run, and for an interval."""
+_RUN = re.compile("(whole|the) run")
+_INTERVALS = "intervals"
 _NAMES = ("component", "strong_component")
 """Columns with numbers of peers, which have no mean."""
 
@@ -145,6 +147,20 @@ def parse_gauge_metric(name: str, *, per_interval: bool = False) -> Metric | Non
     over = _OVER_OF_GAUGE["per" if divisor else statistic][per_interval]
     meaning = f"{gauge} / {divisor}" if divisor else f"the gauge {gauge}"
     return Metric(name, "", over, meaning, GAUGES, name.removeprefix(f"{GAUGES}/"))
+
+
+def restrict_over(over: str, window: str) -> str:
+    """`over` of a run of which only some intervals count: 'mean of intervals 20 to 59'.
+
+    `window` names them: 'intervals 20 to 59'.
+    """
+    if over == "last interval":
+        return f"last of {window}"
+    if "run" in over:
+        return _RUN.sub(window, over)
+    if over.endswith(_INTERVALS):
+        return f"{over.removesuffix(_INTERVALS)}{window}"
+    return f"{over}, {window}"
 
 
 def metric_names(own_metrics: Iterable[OwnMetric] = ()) -> list[str]:

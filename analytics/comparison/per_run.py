@@ -25,17 +25,20 @@ from vizpub.analytics.comparison.metrics import (
     Metric,
     find_interval_metric,
     find_metric,
+    restrict_over,
 )
 from vizpub.analytics.comparison.tables import RunMetrics, is_known
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.progress import Progress, silent
+from vizpub.questions.names import NamedRun
 from vizpub.questions.run import Run
 from vizpub.questions.snapshots import not_refused
 from vizpub.questions.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
+NO_INTERVAL_OF_WINDOW = "has no interval of the window"
 
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
@@ -53,7 +56,10 @@ class ComparisonRequest:
     by: tuple[str, ...] | None = None
     """Traits that distinguish groups (vizpub.analytics.comparison.groups)."""
     window: tuple[int | None, int | None] = (None, None)
-    """First and last interval; null = of the intervals that all runs have."""
+    """First and last interval; null = of each run, or of the common intervals."""
+    common: bool = False
+    """Measure over the intervals that all runs have, as with `per_interval`; else each run over its
+    own, so that its values do not depend on the others."""
     per_interval: bool = False
     """A value of each metric per interval instead of one per run."""
     setting: str | None = None
@@ -62,12 +68,15 @@ class ComparisonRequest:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """The metrics of the runs in intervals `first` to `last`, and caveats."""
+    """The metrics of the runs, and caveats."""
 
     runs: tuple[RunMetrics, ...]
     metrics: tuple[Metric, ...]
     first: int
     last: int
+    """The ends of series."""
+    scope: str
+    """What the values are taken over: 'whole runs, intervals 0 to 59', 'intervals 20 to 59'."""
     notes: tuple[str, ...] = ()
 
 
@@ -88,36 +97,71 @@ def common_clock(runs: Sequence[Run]) -> Clock:
 def measure_runs(
     runs: Sequence[Run], question: ComparisonRequest | None = None, progress: Progress = silent
 ) -> ComparedRuns:
-    """The metrics of every run, over the intervals that all of them have.
+    """The metrics of every run, over its intervals in the window.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
     """
     question = question or ComparisonRequest()
-    clock, (low, high) = common_clock(runs), question.window
-    first = clock.first if low is None else max(low, clock.first)
-    last = clock.last if high is None else min(high, clock.last)
+    spans = _choose_spans(runs, question)
+    scope = _describe_spans(spans)
+    is_whole = all((span.first, span.last) == _ends(span.run) for span in spans)
     find = find_interval_metric if question.per_interval else find_metric
     defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
     own_metrics = _own_metrics(runs)
     requested = [find(name, own_metrics) for name in question.metrics or defaults]
     metrics = tuple({metric_.name: metric_ for metric_ in requested}.values())
+    if not (is_whole or question.per_interval):
+        metrics = tuple(replace(one, over=restrict_over(one.over, scope)) for one in metrics)
     grouping = group_runs([run.facts for run in runs], question.by, question.setting)
     measure = _measure_intervals if question.per_interval else _measure_run
     measured = []
-    places = zip(runs, grouping.groups, grouping.settings, strict=True)
-    for done, (run, group, setting) in enumerate(places):
-        progress("read the runs", done, len(runs), run.facts.name)
-        run_metrics = measure(Span(run, first, last), metrics)
-        measured.append(replace(run_metrics, group=group, setting=setting))
+    places = zip(spans, grouping.groups, grouping.settings, strict=True)
+    for done, (span, group, setting) in enumerate(places):
+        progress("read the runs", done, len(runs), span.run.facts.name)
+        measured.append(replace(measure(span, metrics), group=group, setting=setting))
     known = tuple(one for one in metrics if any(is_known(run, one.name) for run in measured))
     selected = metrics if question.metrics else known
     notes = (
-        *_difference_notes(runs, metrics, first, last, cut=low is None or high is None),
+        *_interval_notes(spans, question),
+        *_difference_notes(runs, metrics),
         *grouping.notes,
         *_refusal_notes(runs, selected),
         *_unknown_notes(measured, metrics),
     )
-    return ComparedRuns(tuple(measured), selected, first, last, notes)
+    scope = f"whole runs, {scope}" if is_whole else scope
+    return ComparedRuns(tuple(measured), selected, spans[0].first, spans[0].last, scope, notes)
+
+
+def _choose_spans(runs: Sequence[Run], question: ComparisonRequest) -> list[Span]:
+    """The intervals to measure of each run. Raises: UseError where a run has none of them."""
+    shared = question.common or question.per_interval
+    clocks = [common_clock(runs)] * len(runs) if shared else [run.clock for run in runs]
+    low, high = question.window
+    spans = [
+        Span(
+            run,
+            clock.first if low is None else max(low, clock.first),
+            clock.last if high is None else min(high, clock.last),
+        )
+        for run, clock in zip(runs, clocks, strict=True)
+    ]
+    for span in spans:
+        if span.first > span.last:
+            name, intervals = span.run.facts.name, span.run.clock.describe_range()
+            raise UseError(f"run '{name}' {NO_INTERVAL_OF_WINDOW}: it has {intervals}")
+    return spans
+
+
+def _describe_spans(spans: Sequence[Span]) -> str:
+    """'intervals 20 to 59'; the ends of the runs where they differ."""
+    firsts, lasts = {span.first for span in spans}, {span.last for span in spans}
+    first = str(*firsts) if len(firsts) == 1 else "the first"
+    last = str(*lasts) if len(lasts) == 1 else "the last"
+    return f"intervals {first} to {last}"
+
+
+def _ends(run: NamedRun) -> tuple[int, int]:
+    return run.clock.first, run.clock.last
 
 
 def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
@@ -220,18 +264,24 @@ _LISTED = 4
 _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
 
 
-def _difference_notes(
-    runs: Sequence[Run], metrics: Sequence[Metric], first: int, last: int, *, cut: bool
-) -> Iterator[str]:
-    """Yield notes on intervals, layers, and files of own metrics, that differ between runs. `cut`:
-    the window was not given.
-    """
-    spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
-    if cut and len({*spans.values()}) > 1:
+def _interval_notes(spans: Sequence[Span], question: ComparisonRequest) -> Iterator[str]:
+    """Yield a note if the runs have different intervals, and the window does not make them one."""
+    if None not in question.window or len({_ends(span.run) for span in spans}) == 1:
+        return
+    ranges = {s.run.facts.name: "{} to {}".format(*_ends(s.run)) for s in spans}
+    of_all = f"the runs have different intervals ({_by_value(ranges)})"
+    if question.common or question.per_interval:
+        first, last = spans[0].first, spans[0].last
+        yield f"{of_all}; they are compared over the common ones, {first} to {last}"
+    elif len({(span.first, span.last) for span in spans}) > 1:
         yield (
-            f"the runs have different intervals ({_by_value(spans)}); they are compared over "
-            f"the common ones, {first} to {last}"
+            f"{of_all}, and each is measured over its own: sums and maxima grow with them; "
+            "--common measures all over the common ones"
         )
+
+
+def _difference_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yield notes on lengths of intervals, layers, and files of own metrics, that differ."""
     lengths_us = {run.facts.name: run.clock.interval_us for run in runs}
     lengths = {name: f"{us / 1e6:g} s" if us else "unknown" for name, us in lengths_us.items()}
     if len({*lengths.values()}) > 1:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vizpub.analytics.comparison.per_run import ComparedRuns
+    from vizpub.questions.run import Run
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ class _CompareOptions:
             help="One value per run, per interval, or per value of a parameter.",
         ),
     ] = "runs"
+    common: Annotated[
+        bool,
+        typer.Option(
+            "--common", help="Measure every run over the intervals that all of them have."
+        ),
+    ] = False
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also draw a figure: a .png, .svg or .pdf file."),
@@ -81,8 +88,9 @@ def compare(
     """Compare runs, systems and seeds: means with 95 % confidence intervals.
 
     Runs that differ only in the seed are replicates of one group. Two groups are also
-    compared with each other, in pairs of runs if both have the same seeds. docs/compare.md explains
-    each number.
+    compared with each other, in pairs of runs if both have the same seeds. A run is measured over
+    all of its intervals, or those of --from and --to; with --common, over those that all runs have.
+    docs/compare.md explains each number.
 
     Examples:
 
@@ -93,7 +101,7 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock, measure_runs
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.questions.run import Run
 
     if options.plot:
@@ -103,7 +111,8 @@ def compare(
     request = ComparisonRequest(
         comma_list(options.metrics),
         comma_list(options.by),
-        window.intervals(common_clock(opened)),
+        _window(window, opened),
+        options.common,
         options.over == "intervals",
         None if options.over in ("runs", "intervals") else options.over,
     )
@@ -113,14 +122,19 @@ def compare(
     if options.plot:
         write_figure(_figure(answer, table, options.over), options.plot, settings)
     show_rows(_rows(table, options.over, output, settings), output, settings)
-    settings.say(
-        f"intervals {answer.first} to {answer.last}; means over runs, 95 % confidence intervals"
-    )
+    settings.say(f"{answer.scope}; means over runs, 95 % confidence intervals")
     if options.over == "runs" and options.metrics and output_format(output) == "table":
         for sentence in sentences(table.to_pylist()):
             settings.say(sentence)
     for note in answer.notes:
         settings.say(f"note: {note}")
+
+
+def _window(window: Window, runs: Sequence[Run]) -> tuple[int | None, int | None]:
+    """First and last interval; null = no limit. Raises: OutOfRange, UseError."""
+    from vizpub.analytics.comparison.per_run import common_clock
+
+    return window.intervals(common_clock(runs)) if window != Window() else (None, None)
 
 
 def _match_runs(settings: Settings, name: str) -> list[str]:

@@ -15,6 +15,7 @@ from vizpub.analytics.comparison.metrics import (
     find_interval_metric,
     find_metric,
     metric_names,
+    restrict_over,
 )
 from vizpub.model.errors import UnknownName, UseError
 
@@ -76,3 +77,24 @@ def test_compare_page_explains_every_figure_of_a_whole_run() -> None:
     page = (Path(__file__).parents[4] / "docs" / "compare.md").read_text("utf-8")
     for of in RUN_METRICS:
         assert f"| `{of.name}` | {of.meaning} | {of.over} |" in page
+
+
+@pytest.mark.parametrize(
+    ("over", "restricted"),
+    [
+        ("whole run", "intervals 2 to 4"),
+        ("sum over the run", "sum over intervals 2 to 4"),
+        ("mean of peers, then of intervals", "mean of peers, then of intervals 2 to 4"),
+        ("pooled over messages", "pooled over messages, intervals 2 to 4"),
+        ("last interval", "last of intervals 2 to 4"),
+    ],
+)
+def test_text_on_a_part_of_a_run_names_its_intervals(over: str, restricted: str) -> None:
+    assert restrict_over(over, "intervals 2 to 4") == restricted
+
+
+def test_text_on_a_part_of_a_run_never_speaks_of_the_whole() -> None:
+    for name in metric_names():
+        text = restrict_over(find_metric(name).over, "intervals 2 to 4")
+        assert "intervals 2 to 4" in text
+        assert "run" not in text

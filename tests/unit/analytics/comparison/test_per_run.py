@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -19,11 +19,11 @@ from tests.support.words import naming, tells, unknown
 from vizpub.analytics.comparison.metrics import metric_names
 from vizpub.analytics.comparison.per_run import (
     NO_COMMON_INTERVAL,
+    NO_INTERVAL_OF_WINDOW,
     ComparisonRequest,
     common_clock,
     measure_runs,
 )
-from vizpub.analytics.comparison.tables import RunMetrics
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.tables import table
@@ -407,21 +407,64 @@ def test_metric_unknown_to_every_run_is_omitted_unless_named(tmp_path: Path) -> 
     assert asked.name == "hit_ratio"
 
 
-def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [(None, None), (2, None), (3, 4)])
+def test_values_of_a_run_do_not_depend_on_the_other_runs(
+    tmp_path: Path, window: tuple[int | None, int | None]
+) -> None:
     short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
-    answer = measure_runs([Made("a", 1).store(tmp_path), short.store(tmp_path)])
-    assert (answer.first, answer.last) == (2, 4)
-    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); they are compared over"
-    assert answer.notes[0].startswith(said)
-    assert isinstance(answer.runs[0], RunMetrics)
-    alone = measure_runs([Run.open(tmp_path, "a")], ComparisonRequest(window=(2, 4)))
+    runs = [Made("a", 1).store(tmp_path), short.store(tmp_path)]
+    request = ComparisonRequest(tuple(metric_names()), window=window)
+    together = measure_runs(runs, request)
+    for run, measured in zip(runs, together.runs, strict=True):
+        (alone,) = measure_runs([run], request).runs
+        assert measured.values == alone.values
+
+
+def test_runs_of_different_lengths_are_measured_over_common_intervals_on_request(
+    tmp_path: Path,
+) -> None:
+    short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
+    runs = [Made("a", 1).store(tmp_path), short.store(tmp_path)]
+    tells(measure_runs(runs).notes[0], "(a: 0 to 5; b: 2 to 4)", "--common")
+    for request in (ComparisonRequest(common=True), ComparisonRequest(per_interval=True)):
+        answer = measure_runs(runs, request)
+        assert (answer.first, answer.last) == (2, 4)
+        assert "(a: 0 to 5; b: 2 to 4)" in answer.notes[0]
+        assert "the common ones, 2 to 4" in answer.notes[0]
+    answer = measure_runs(runs, ComparisonRequest(common=True))
+    alone = measure_runs(runs[:1], ComparisonRequest(window=(2, 4)))
     assert alone.runs[0].values == answer.runs[0].values
 
 
-def test_runs_without_a_common_interval_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("request_", "scope", "over"),
+    [
+        (ComparisonRequest(), "whole runs, intervals the first to the last", "whole run"),
+        (ComparisonRequest(window=(3, None)), "intervals 3 to the last", "intervals 3 to the last"),
+        (ComparisonRequest(common=True), "intervals 2 to 4", "intervals 2 to 4"),
+        (ComparisonRequest(window=(3, 4)), "intervals 3 to 4", "intervals 3 to 4"),
+    ],
+)
+def test_metrics_say_over_which_intervals_they_were_taken(
+    tmp_path: Path, request_: ComparisonRequest, scope: str, over: str
+) -> None:
+    short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
+    runs = [Made("a", 1).store(tmp_path), short.store(tmp_path)]
+    answer = measure_runs(runs, replace(request_, metrics=("distinct_peers", "publications")))
+    assert answer.scope == scope
+    assert answer.metrics[0].over == over
+    is_whole = over == "whole run"
+    assert answer.metrics[1].over == f"sum over {'the run' if is_whole else over}"
+
+
+def test_runs_without_an_interval_of_the_window_are_refused(tmp_path: Path) -> None:
     late = Made("b", 2, clock=Clock(1, None, 7, 9))
+    runs = [Made("a", 1).store(tmp_path), late.store(tmp_path)]
+    assert len(measure_runs(runs, ComparisonRequest(("distinct_peers",))).runs) == 2
     with pytest.raises(UseError, match=NO_COMMON_INTERVAL):
-        measure_runs([Made("a", 1).store(tmp_path), late.store(tmp_path)])
+        measure_runs(runs, ComparisonRequest(common=True))
+    with pytest.raises(UseError, match=NO_INTERVAL_OF_WINDOW):
+        measure_runs(runs, ComparisonRequest(window=(7, None)))
 
 
 def test_common_clock_of_different_interval_lengths_refuses_times(tmp_path: Path) -> None:
