@@ -171,7 +171,8 @@ def _query_parameters(ctx: typer.Context) -> list[Parameter]:
 
 @_completer
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
-    """Columns of the metrics tables."""
+    """Columns of the metrics tables, and of deliveries."""
     from vizpub.model.metrics import METRICS
 
-    return sorted({name for table in METRICS for name in table.names if name not in table.key})
+    columns = {name for table in METRICS for name in table.names if name not in table.key}
+    return sorted({*columns, "delay_us", "hop"})

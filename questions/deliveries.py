@@ -87,6 +87,8 @@ _NAMES = {
     for key, names in (("message", "publications"), ("topic", "topics"), ("peer", "peers"))
 }
 """The name for each index."""
+DELIVERY_METRICS = ("delay_us", "hop")
+"""Numbers of each delivery, in `delays`."""
 COUNTED_BY = (*_NAMES, "interval")
 """What the counts of `count_reasons` can be apart by."""
 

@@ -25,11 +25,17 @@ import pyarrow.compute as pc
 
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.metrics import METRICS
 from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
-from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
+from vizpub.questions.deliveries import (
+    DELIVERY_METRICS,
+    count_reasons,
+    delays,
+    reasons_of_message,
+)
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun
@@ -39,6 +45,17 @@ from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
 BY_OF_ALL = "reasons are counted by topic, peer or interval over all messages, not of one"
+HAS_NO_COLUMN = "has no column"
+_DISTRIBUTION = "--kind ecdf, ccdf or density"
+_DRAWN = {
+    "metrics/overlay": "metrics/overlay (plot: a series)",
+    "metrics/percolation": "metrics/percolation (plot: a series)",
+    "metrics/peers": f"metrics/peers (plot: {_DISTRIBUTION}, or --peer)",
+    "metrics/topics": f"metrics/topics (plot: {_DISTRIBUTION}, or --topic)",
+    "metrics/messages": f"metrics/messages (plot: {_DISTRIBUTION})",
+    "deliveries": f"run.delays() and, in SQL, receptions (plot: {_DISTRIBUTION})",
+}
+"""Tables of metrics, and the options of a figure that shows them."""
 _OF_DELIVERIES = {
     "first": "about.interval >= $first",
     "last": "about.interval <= $last",
@@ -248,13 +265,21 @@ class Run(NamedRun):
 def _check_columns(columns: Sequence[str] | None, definition: Table) -> list[str] | None:
     for column in columns or ():
         if column not in definition.names:
-            raise UnknownName(
-                f"{definition.name} column",
-                column,
-                definition.names,
-                f"vizpub tables {definition.name}",
-            )
+            raise _absent_column(column, definition)
     return list(columns) if columns else None
+
+
+def _absent_column(column: str, definition: Table) -> UseError:
+    """The error for a column that the table lacks; it names the tables that have it."""
+    places = [_DRAWN[table.name] for table in METRICS if column in table.names]
+    if column in DELIVERY_METRICS:
+        places.append(_DRAWN["deliveries"])
+    if not places:
+        see = f"vizpub tables {definition.name}"
+        return UnknownName(f"{definition.name} column", column, definition.names, see)
+    return UseError(
+        f"{definition.name} {HAS_NO_COLUMN} '{column}'; it is in {' and '.join(places)}"
+    )
 
 
 def _with_units(rows: pa.Table, own_metrics: Iterable[OwnMetric]) -> pa.Table:

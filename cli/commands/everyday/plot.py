@@ -53,7 +53,8 @@ def plot(
 
     `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
     (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
-    metrics/messages, metrics/peers or metrics/topics: the first that has the column.
+    metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
+    and `hop` are those of every delivery.
     `gauges/lookups` is a number of the system's own.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
@@ -71,6 +72,7 @@ def plot(
     vizpub plot monday topic_diameter --topic news -o news.svg
     vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
     vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
+    vizpub plot monday delay_us --kind ecdf --topic news -o delays.pdf
     vizpub plot monday degree --peer alice --peer bob -o both.png
     vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
     vizpub plot monday --kind coverage -o coverage.png
@@ -157,6 +159,8 @@ def _metric_rows(
 
 def _read_metrics(run: Run, table: str, metrics: Sequence[str], where: Where) -> pa.Table:
     """The rows of a metrics table, or of gauges, each in a column of its full name."""
+    if table == "deliveries":
+        return run.delays(where).to_arrow()
     if table != "gauges":
         return run.metrics(table, metrics, where).to_arrow()
     names = [name.removeprefix(_GAUGE_PREFIX) for name in metrics]
@@ -226,8 +230,12 @@ def _distribution(
 
 def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
+    from vizpub.questions.deliveries import DELIVERY_METRICS
+
     if _are_gauges(metrics):
         return "gauges"
+    if {*metrics} <= {*DELIVERY_METRICS}:
+        return "deliveries"
     for table in ("messages", "peers", "topics"):
         if set(metrics) <= set(run.stored.definition(f"metrics/{table}").names):
             return table

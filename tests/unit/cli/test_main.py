@@ -437,6 +437,8 @@ def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) 
         "gauges/hops gauges/hops/per/lookups",
         "gauges/hops --peer alice --peer bob",
         "gauges/hops --kind ecdf --from 0 --to 1",
+        "delay_us --kind ecdf --topic news",
+        "delay_us hop --kind ccdf --peer bob --peer carol",
     ],
 )
 def test_plot_writes_the_figure_and_its_numbers_as_csv(
@@ -448,6 +450,24 @@ def test_plot_writes_the_figure_and_its_numbers_as_csv(
     assert file.read_text("utf-8").startswith("<?xml")
     with file.with_suffix(".csv").open(newline="") as numbers:
         assert list(csv.DictReader(numbers))
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("delay_us", "run.delays()"),
+        ("delay_us_p95", "metrics/messages"),
+        ("degree", "metrics/peers"),
+        ("network_size --kind ecdf", "metrics/overlay"),
+    ],
+)
+def test_metric_in_a_figure_that_cannot_show_it_names_its_table_and_kind(
+    vizpub: Call, tmp_path: Path, words: str, place: str
+) -> None:
+    result = vizpub("plot", "monday", *words.split(), "-o", str(tmp_path / "f.svg"))
+    assert result.exit_code == 2
+    kind = "a series" if place == "metrics/overlay" else "--kind ecdf"
+    assert re.search(rf"{re.escape(place)}.*\(plot: {kind}", result.stderr.replace("\n ", ""))
 
 
 def test_metric_that_is_unknown_everywhere_is_named_beside_its_figure(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.words import naming, unknown
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
-from vizpub.questions.run import Run, Where
+from vizpub.questions.run import HAS_NO_COLUMN, Run, Where
 
 
 @pytest.fixture
@@ -79,6 +79,8 @@ def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
         run.metrics("overly")
     with pytest.raises(UnknownName, match=unknown("metrics/overlay column", "diametr", "diameter")):
         run.metrics("overlay", ["diametr"])
+    with pytest.raises(UseError, match=rf"{HAS_NO_COLUMN} 'degree'; it is in metrics/peers"):
+        run.metrics("overlay", ["degree"])
     with pytest.raises(UnknownName, match="alice"):
         run.metrics("peers", where=Where(peer="alixe"))
     with pytest.raises(UseError, match=naming("topic", "vizpub tables")):
