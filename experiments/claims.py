@@ -5,15 +5,17 @@ docs/compare.md or `vizpub.experiments.results.EXPERIMENT_METRICS`) and groups. 
 or a ratio of two groups such as 'PolderCast / Scribe'. Experiments without runs judge the same
 claims of what they measured, and statements that only code can check. A claim without bounds is
 shown, not judged.
+
+A claim is met if all of the 95 % interval over the runs is within its bounds, not met if none of
+it is; otherwise it cannot be told. One run has no interval: its value is judged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isclose
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
@@ -36,8 +38,9 @@ THREE_POINTS = "a line needs at least three points"
 POINT_OF_ONE = "a point is one group"
 TWO_TERMS = "an order needs at least two terms"
 
-Outcome = Literal["met", "not met", "shown", "unknown"]
+Outcome = Literal["met", "not met", "cannot be told", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
+_Test = Callable[[float], bool]
 _EXACT = 1e-9
 """Relative difference that is due to the rounding of doubles."""
 
@@ -52,9 +55,11 @@ class JudgedClaim:
     ours: str
     outcome: Outcome
     deviation: str = ""
-    """Distance from the published value, if the claim is not met."""
+    """Distance from the published value, if the claim is not met or cannot be told."""
     why: str = ""
     """Why it may not be met, if that is known in advance."""
+    expected: bool = False
+    """Nobody published it: it is our own expectation."""
 
 
 def judge_statement(
@@ -66,13 +71,20 @@ def judge_statement(
 
 
 def summarize_claims(judged: Sequence[JudgedClaim]) -> str:
-    """Number of claims that are met, as text."""
+    """Number of published claims that are met, and of our own expectations, as text."""
+    published, expected = ([one for one in judged if one.expected == own] for own in (False, True))
+    texts = [_count_outcomes(published, "published claim")] if published else []
+    texts += [_count_outcomes(expected, "own expectation")] if expected else []
+    return "; ".join(texts) or "nothing to judge"
+
+
+def _count_outcomes(judged: Sequence[JudgedClaim], noun: str) -> str:
+    """'3 of 5 published claims met, 1 cannot be told, 2 shown'."""
     counts = Counter[str](claim.outcome for claim in judged)
-    total = counts["met"] + counts["not met"]
-    parts = [f"{counts['met']} of {amount(total, 'claim')} met"] if total else []
-    rest = ("shown", "unknown")
-    parts += [f"{counts[outcome]} {outcome}" for outcome in rest if counts[outcome]]
-    return ", ".join(parts) or "nothing to judge"
+    total = sum(counts[outcome] for outcome in ("met", "not met", "cannot be told"))
+    parts = [f"{counts['met']} of {amount(total, noun)} met"] if total else []
+    rest = ("cannot be told", "shown", "unknown")
+    return ", ".join([*parts, *(f"{counts[name]} {name}" for name in rest if counts[name])])
 
 
 class TermEstimates(Protocol):
@@ -80,6 +92,9 @@ class TermEstimates(Protocol):
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean of a group, or the ratio of two groups."""
+
+    def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
+        """The first term minus the second."""
 
 
 class _ClaimFields(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
@@ -147,27 +162,43 @@ class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
         if not self.published_text:
             raise UseError(NOTHING_GIVEN)
 
-    def holds(self, ours: float) -> bool | None:
-        """Return True if our value lies within the bounds; null without any."""
-        tests = []
+    def outcome(self, ours: Estimate) -> Outcome:
+        """The outcome by the bounds that all, or none, of the interval is within."""
+        low, high = _interval(ours)
+        least, most = self._tests()
+        if not least and not most:
+            return "shown"
+        if all(test(low) for test in least) and all(test(high) for test in most):
+            return "met"
+        is_outside = not (all(test(high) for test in least) and all(test(low) for test in most))
+        return "not met" if is_outside else "cannot be told"
+
+    def _tests(self) -> tuple[list[_Test], list[_Test]]:
+        """The bounds from below and from above."""
+        least: list[_Test] = []
+        most: list[_Test] = []
         if self.value is not None and (self.relative, self.absolute) != (None, None):
-            slack = max(max(self.relative or 0, _EXACT) * abs(self.value), self.absolute or 0)
-            tests.append(isclose(ours, self.value, rel_tol=0, abs_tol=slack))
+            value = self.value
+            slack = max(max(self.relative or 0, _EXACT) * abs(value), self.absolute or 0)
+            least.append(lambda ours: ours - value >= -slack)
+            most.append(lambda ours: ours - value <= slack)
         if self.range is not None:
-            tests.append(self.range[0] <= ours <= self.range[1])
-        tests += [] if self.above is None else [ours > self.above]
-        tests += [] if self.below is None else [ours < self.below]
-        return all(tests) if tests else None
+            first, last = self.range
+            least.append(lambda ours: ours >= first)
+            most.append(lambda ours: ours <= last)
+        if (above := self.above) is not None:
+            least.append(lambda ours: ours > above)
+        if (below := self.below) is not None:
+            most.append(lambda ours: ours < below)
+        return least, most
 
     def _judge_estimate(self, ours: Estimate) -> JudgedClaim:
         """Compare an estimate with the bounds."""
         if ours.value is None:
             return self._judgement(UNKNOWN, "unknown")
-        text, holds = estimate_text(ours), self.holds(ours.value)
-        if holds:
-            return self._judgement(text, "met")
-        outcome: Outcome = "shown" if holds is None else "not met"
-        return self._judgement(text, outcome, self._deviation(ours.value))
+        outcome = self.outcome(ours)
+        deviation = "" if outcome == "met" else self._deviation(ours.value)
+        return self._judgement(estimate_text(ours), outcome, deviation)
 
     def _deviation(self, ours: float) -> str:
         if not self.value:
@@ -290,7 +321,30 @@ class OrderClaim(_ClaimFields, frozen=True, kw_only=True, tag="order"):
             return self._judgement(", ".join(texts), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
         ours = "".join(f"{text} {sign} " for text, sign in zip(texts, [*signs, ""], strict=True))
-        return self._judgement(ours.strip(), "met" if {*signs} == {"<"} else "not met")
+        outcomes = {
+            _judge_increase(results.difference(self.metric, terms, self.during))
+            for terms in pairwise(self.order)
+        }
+        outcome: Outcome = next((one for one in _WORST_FIRST if one in outcomes), "unknown")
+        return self._judgement(ours.strip(), outcome)
+
+
+_WORST_FIRST: tuple[Outcome, ...] = ("not met", "cannot be told", "met")
+
+
+def _judge_increase(difference: Estimate) -> Outcome:
+    """Judge that a difference is below 0."""
+    low, high = _interval(difference)
+    return "met" if high < 0 else "not met" if low >= 0 else "cannot be told"
+
+
+def _interval(estimate: Estimate) -> tuple[float, float]:
+    """The bounds of an estimate with a value: that value if one run has none."""
+    if estimate.value is None:
+        raise ValueError(estimate)
+    if estimate.low is None or estimate.high is None:
+        return estimate.value, estimate.value
+    return estimate.low, estimate.high
 
 
 Claim = ValueClaim | ChangeClaim | CorrelationClaim | LineClaim | OrderClaim

@@ -73,6 +73,8 @@ class ExperimentContent(Struct, frozen=True, forbid_unknown_fields=True):
     """Notes for the reader of the report."""
     figures: tuple[Drawing, ...] = ()
     published: tuple[Claim, ...] = ()
+    expected: tuple[Claim, ...] = ()
+    """What nobody published, and we expect."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,7 @@ def _check_content(name: str, experiment: Experiment) -> None:
         raise InputError(f"{name}: two settings have the same x")
     items: list[tuple[str, Claim | Drawing]] = [
         *((f"published {n}", claim) for n, claim in enumerate(content.published, 1)),
+        *((f"expected {n}", claim) for n, claim in enumerate(content.expected, 1)),
         *((f"figures {n}", drawing) for n, drawing in enumerate(content.figures, 1)),
     ]
     for place, item in items:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import isinf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ def number_text(value: float | None, digits: int = 4) -> str:
 def estimate_text(estimate: Estimate) -> str:
     """'22.4 ± 1.3', as many digits as the 95 % interval supports; '22.4' of one run.
 
-    An interval that is wider on one side is shown by its ends.
+    An interval that is wider on one side is shown by its ends, and none if it has no ends.
     """
     if estimate.value is None:
         return UNKNOWN
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return number_text(estimate.value)
+    if isinf(estimate.high):
         return number_text(estimate.value)
     half = (estimate.high - estimate.low) / 2
     if abs(estimate.low + half - estimate.value) > half / 100:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from vizpub.experiments.formatting import estimate_text
 from vizpub.experiments.groups import WHOLE, Share
-from vizpub.experiments.results import estimate_term
+from vizpub.experiments.results import estimate_difference, estimate_term
 from vizpub.experiments.workers import worker_pool
 from vizpub.model.progress import Progress, silent
 
@@ -173,6 +173,10 @@ class RowEstimates:
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean of a group, or the ratio of two groups."""
         return estimate_term(lambda group: self.of(metric, group), term)
+
+    def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
+        """The first term minus the second."""
+        return estimate_difference(lambda group: self.of(metric, group), terms)
 
 
 def rows_of_means(

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from vizpub.experiments.runs import PlannedRun
 
 _FORMS = ("png", "svg")
+_UNTOLD = (
+    "Their 95 % intervals are partly within the bounds of the claim and partly outside; "
+    "more runs (`--runs N`) make intervals narrower."
+)
 _WIDE = 4
 """Up to this many groups have a column each; more have a row each."""
 
@@ -71,7 +75,14 @@ class ExperimentReport:
                 save(figure, out / "figures" / f"{name}.{form}", form)
         for name, table in self.tables.items():
             pa.csv.write_csv(table, out / f"{name}.csv")
-        sections = {"Results and published values": _claim_lines(self.claims)}
+        published = [claim for claim in self.claims if not claim.expected]
+        sections: dict[str, Iterable[str]] = {
+            "Results and published values": _claim_lines(published, "published")
+            if published
+            else ["There are no published values to compare with."]
+        }
+        if expected := [claim for claim in self.claims if claim.expected]:
+            sections["Results and our own expectations"] = _claim_lines(expected, "expected")
         if self.notes:
             sections["Notes"] = (f"- {note}" for note in self.notes)
         lines = [f"# {self.title}", "", self.about.strip(), "", f"Source: {self.source}", ""]
@@ -89,22 +100,24 @@ def claims_table(claims: Sequence[JudgedClaim]) -> pa.Table:
     return pa.table({name: [getattr(claim, name) for claim in claims] for name in names})
 
 
-def _claim_lines(claims: Sequence[JudgedClaim]) -> Iterator[str]:
-    if not claims:
-        yield "There are no published values to compare with."
-        return
-    rows, places = [], defaultdict[str, list[str]](list)
+def _claim_lines(claims: Sequence[JudgedClaim], claimed: str) -> Iterator[str]:
+    """A table of the claims, which are `claimed`: published or expected."""
+    rows, places, untold = [], defaultdict[str, list[str]](list), []
     for place, claim in enumerate(claims, 1):
         outcome = bold_outcome(claim.outcome)
         outcome += f" ({claim.deviation})" if claim.deviation else ""
         rows.append((str(place), claim.what, claim.source, claim.published, claim.ours, outcome))
         if claim.outcome == "not met":
-            why = claim.why or f"published is {claim.published}, ours {claim.ours}"
+            why = claim.why or f"{claimed} is {claim.published}, ours {claim.ours}"
             places[" ".join(why.split())].append(str(place))
-    yield from markdown_table(("", "claim", "source", "published", "ours", ""), rows)
+        if claim.outcome == "cannot be told":
+            untold.append(str(place))
+    yield from markdown_table(("", "claim", "source", claimed, "ours", ""), rows)
     if places:
         yield from ("", "Not met, and why:", "")
         yield from (f"- {', '.join(numbers)}: {why}" for why, numbers in places.items())
+    if untold:
+        yield from ("", f"Cannot be told: {', '.join(untold)}. {_UNTOLD}")
 
 
 def bold_outcome(outcome: str) -> str:
@@ -136,9 +149,10 @@ def evaluate_runs(experiment: Experiment, runs: Sequence[PlannedRun]) -> Finding
     """Compare the complete runs with the published values."""
     replicas = [replica for run in runs if (replica := run.replica())]
     results = ExperimentResults(replicas, own_metrics_of(experiment.own_functions))
+    content = experiment.content
     judged = []
-    for claim in experiment.content.published:
-        result = claim.judge(results)
+    for claim in (*content.published, *content.expected):
+        result = replace(claim.judge(results), expected=claim in content.expected)
         if claim.only not in (None, experiment.scale) and result.outcome != "unknown":
             deviation = f"judged at scale {claim.only}"
             result = replace(result, outcome="shown", deviation=deviation)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import isfinite
+from dataclasses import asdict, dataclass, field, replace
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vizpub.experiments.groups import WHOLE, Share, groups_of, interval_range
@@ -49,6 +49,9 @@ _COUNTS = {"sent": "messages", "bytes": "bytes", "received": "messages", "lost":
 """
 
 
+UNLIKE_PARTS = "one part is a total and the other is a mean"
+_TOTALS = ("sum over", "whole simulation")
+"""What `over` of a total begins with."""
 _OVER = " / "
 """Separates two metrics of the same runs: their quotient."""
 
@@ -58,8 +61,12 @@ def check_metric(name: str, table: str = "", own_metrics: Sequence[OwnMetric] = 
     from vizpub.analytics.comparison.metrics import find_metric, metric_names, parse_gauge_metric
 
     if _OVER in name:
-        for part in name.split(_OVER, 1):
+        parts = name.split(_OVER, 1)
+        for part in parts:
             check_metric(part, own_metrics=own_metrics)
+        overs = [describe_metric(part, own_metrics).over for part in parts]
+        if len({over.startswith(_TOTALS) for over in overs}) > 1:
+            raise UseError(f"{name}: {UNLIKE_PARTS} ({'; '.join(overs)})")
         return
     if not table and (name in EXPERIMENT_METRICS or _parse_message_count(name)):
         return
@@ -102,7 +109,9 @@ def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
     from vizpub.analytics.comparison.metrics import Metric, find_metric
 
     if _OVER in name:
-        return Metric(name, "", "quotient", "")
+        above, below = (describe_metric(part, own_metrics) for part in name.split(_OVER, 1))
+        unit = f"{above.unit or '1'} / {below.unit or '1'}" if above.unit != below.unit else ""
+        return Metric(name, unit, f"quotient: {above.over} / {below.over}", "")
     if count := _parse_message_count(name):
         return Metric(name, _COUNTS[count.counted], "whole simulation, all of it", "")
     if name in EXPERIMENT_METRICS:
@@ -139,6 +148,10 @@ class ExperimentResults:
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
         return estimate_term(lambda group: self.of(metric, group, during), term)
+
+    def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
+        """The first term minus the second, in pairs of runs if their groups have the same seeds."""
+        return estimate_difference(lambda group: self.of(metric, group, during), terms)
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         """Relative increase of the metric from the first to the second part of the run."""
@@ -199,8 +212,6 @@ class ExperimentResults:
 
     def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[RunMetrics]:
         """The metrics in every interval, of the runs of the groups."""
-        from dataclasses import replace
-
         from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
         replicas = [r for group in groups for r in self.replicas if r.group == group]
@@ -239,9 +250,45 @@ def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Est
     if not others:
         return mean(list(first.values()))
     (second,) = others
-    paired = first.keys() == second.keys() and len(first) > 1
+    paired = _are_paired(first, second)
     numerators, denominators = ([v[seed] for seed in sorted(v)] for v in (first, second))
-    return ratio(numerators, denominators, paired=paired)
+    quotient = ratio(numerators, denominators, paired=paired)
+    if quotient.value is not None and quotient.low is None and min(len(first), len(second)) > 1:
+        return replace(quotient, low=-inf, high=inf)  # every ratio would be possible
+    return quotient
+
+
+def estimate_difference(
+    of_group: Callable[[str], dict[int, float]], terms: tuple[str, str]
+) -> Estimate:
+    """Estimate the first term minus the second: of two groups in pairs if both have the same seeds;
+    of ratios, within what the intervals of both allow.
+    """
+    from vizpub.analytics.comparison.estimates import difference
+
+    if any(len(groups_of(term)) > 1 for term in terms):
+        first, second = (estimate_term(of_group, term) for term in terms)
+        return subtract_estimates(first, second)
+    x, y = map(of_group, terms)
+    minuends, subtrahends = ([v[seed] for seed in sorted(v)] for v in (x, y))
+    return difference(minuends, subtrahends, paired=_are_paired(x, y))
+
+
+def subtract_estimates(first: Estimate, second: Estimate) -> Estimate:
+    """The difference of two estimates, with the interval that their intervals allow."""
+    from vizpub.analytics.comparison.estimates import Estimate
+
+    if first.value is None or second.value is None:
+        return Estimate(None)
+    value = first.value - second.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(value)
+    return Estimate(value, first.low - second.high, first.high - second.low)
+
+
+def _are_paired(first: dict[int, float], second: dict[int, float]) -> bool:
+    """Return True if two groups have values of the same seeds, more than one."""
+    return first.keys() == second.keys() and len(first) > 1
 
 
 def _measure(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:

@@ -163,13 +163,18 @@ class ComparedCell:
 
     @property
     def outcome(self) -> str:
-        """Outcome of the comparison within the tolerance."""
-        if self.printed.exclusion:
+        """Outcome of the comparison of our interval with the tolerance."""
+        printed = self.printed
+        if printed.exclusion:
             return "excluded"
-        tolerance = self.printed.tolerance
-        if tolerance is None:
-            return "shown"
-        return "met" if abs(self.deviation) <= tolerance else "not met"
+        return ValueClaim(
+            what=printed.measure,
+            source=f"Table {printed.table}",
+            metric=printed.measure,
+            of=printed.algorithm,
+            value=printed.corrected_value,
+            relative=printed.tolerance,
+        ).outcome(self.ours)
 
 
 def compare_cells(results: OverlayResults) -> list[ComparedCell]:

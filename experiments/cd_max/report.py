@@ -117,9 +117,10 @@ def report_on(
     """Report on measured overlays: the tables, and then further sections by their titles."""
     cells, claims = compare_cells(results), judge_claims(results)
     outcomes = Counter(cell.outcome for cell in cells)
+    judged = sum(outcomes[name] for name in ("met", "not met", "cannot be told"))
     summary = (
-        f"{outcomes['met']} of {outcomes['met'] + outcomes['not met']} values in the tables and "
-        f"{summarize_claims(claims)}, {outcomes['excluded']} values excluded"
+        f"{outcomes['met']} of {judged} values in the tables met, {outcomes['cannot be told']} "
+        f"cannot be told, {outcomes['excluded']} excluded; {summarize_claims(claims)}"
     )
     by_table: dict[int, list[ComparedCell]] = {}
     for cell in cells:

@@ -36,6 +36,7 @@ from vizpub.experiments.measured import (
     rows_table,
 )
 from vizpub.experiments.report import ExperimentReport, claims_table
+from vizpub.experiments.results import subtract_estimates
 from vizpub.simulators.channels.liftoff import THRESHOLD
 from vizpub.simulators.channels.parameters import MAPPINGS, READINGS
 
@@ -85,6 +86,11 @@ class ChannelResults:
             for seed in sorted(first.keys() & second.keys())
         )
         return mean([sum(of_seed) / len(of_seed) for of_seed in ratios])
+
+    def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
+        """The first term minus the second, within what the intervals of both allow."""
+        first, second = (self.estimate(metric, term) for term in terms)
+        return subtract_estimates(first, second)
 
 
 def _less(statement: str, source: str, metric: str, of: str, most: float = 1) -> ValueClaim:

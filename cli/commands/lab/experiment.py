@@ -146,11 +146,13 @@ def _description_lines(experiment: Experiment) -> Iterator[str]:
         if setting.name:
             yield f"setting {setting.name}: {_parameter_text(setting.parameters)}"
     yield from (f"data {data.file}: {data.source}" for data in content.data)
-    yield "claims:"
-    for claim in content.published:
-        about = "" if claim.terms[1:] else claim.terms[0]
-        text = ", ".join(filter(None, (about, f"{claim.metric} {claim.published_text}")))
-        yield f"  {claim.what}: {text} ({claim.source})"
+    for title, claims in (("claims", content.published), ("own expectations", content.expected)):
+        if claims:
+            yield f"{title}:"
+        for claim in claims:
+            about = "" if claim.terms[1:] else claim.terms[0]
+            text = ", ".join(filter(None, (about, f"{claim.metric} {claim.published_text}")))
+            yield f"  {claim.what}: {text} ({claim.source})"
 
 
 def _parameter_text(parameters: dict[str, Any]) -> str:
@@ -270,8 +272,12 @@ def _load_runs(settings: Settings, runs: Sequence[PlannedRun], place: Experiment
 
 
 def _show_claims(settings: Settings, results: Findings, report: Path) -> None:
-    rows = [(claim.what, claim.outcome, claim.ours, claim.published) for claim in results.judged]
-    show_rows(OutputRows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
+    rows = [
+        (claim.what, claim.outcome, claim.ours, claim.published, not claim.expected)
+        for claim in results.judged
+    ]
+    names = ("claim", "outcome", "ours", "claimed", "published")
+    show_rows(OutputRows(names, rows, leaving=("published",)), Output(), settings)
     settings.say(f"{results.summary}; see {report}")
 
 

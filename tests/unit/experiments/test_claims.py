@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean
 from typing import Any
 
 import msgspec
 import pytest
+from scipy import stats
 
-from vizpub.analytics.comparison.estimates import Estimate, mean, ratio
+from vizpub.analytics.comparison.estimates import Estimate
 from vizpub.experiments.claims import (
     NO_TOLERANCE,
     NOTHING_GIVEN,
@@ -17,8 +21,8 @@ from vizpub.experiments.claims import (
     TWO_TERMS,
     Claim,
 )
-from vizpub.experiments.groups import WHOLE, Share, groups_of
-from vizpub.experiments.results import ExperimentResults
+from vizpub.experiments.groups import WHOLE, Share
+from vizpub.experiments.results import UNLIKE_PARTS, ExperimentResults
 from vizpub.model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
@@ -30,9 +34,8 @@ class Told(ExperimentResults):
 
     values: dict[Any, list[float]] = field(default_factory=dict)
 
-    def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
-        first, *others = (self.values.get(group, []) for group in groups_of(term))
-        return ratio(first, others[0]) if others else mean(first)
+    def of(self, metric: str, group: str, during: Share = WHOLE) -> dict[int, float]:
+        return dict(enumerate(self.values.get(group, [])))
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         before, after = (self.values[group, part][0] for part in parts)
@@ -80,9 +83,51 @@ class TestValues:
     ) -> None:
         assert outcome({"a": [ours]}, kind="value", of="a", **bounds) == expected
 
-    def test_mean_of_the_runs_is_judged(self) -> None:
-        values = {"a": [8.0, 12.0]}
-        assert outcome(values, kind="value", of="a", value=10, relative=0) == "met"
+    @pytest.mark.parametrize(
+        ("seeds", "expected"),
+        [
+            ([9.9, 10.0, 10.1], "met"),
+            ([10.0, 10.0, 10.0], "met"),
+            ([10.2, 11.0, 11.8], "cannot be told"),  # the mean is within, a part is not
+            ([8.0, 12.0, 16.0], "cannot be told"),  # the mean is not within, the value is
+            ([12.0, 12.1, 11.9], "not met"),
+            ([11.1], "not met"),
+            ([10.9], "met"),
+        ],
+    )
+    def test_interval_over_the_seeds_decides_the_outcome(
+        self, seeds: list[float], expected: str
+    ) -> None:
+        judged = claim(kind="value", of="a", value=10, relative=0.1).judge(
+            Told([], values={"a": seeds})
+        )
+        assert judged.outcome == expected
+        assert (judged.deviation == "") == (expected == "met")
+        bounds = {"above": 9, "below": 11}
+        assert outcome({"a": seeds}, kind="value", of="a", **bounds) == expected
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_interval_that_covers_the_published_value_never_fails_the_claim(
+        self, seed: int
+    ) -> None:
+        random = Random(seed)
+        for _ in range(50):
+            seeds = [random.gauss(10, random.choice([0.01, 1, 5])) for _ in range(4)]
+            low, high = stats.t.interval(0.95, 3, fmean(seeds), stats.sem(seeds))
+            verdict = outcome({"a": seeds}, kind="value", of="a", value=10, relative=0.05)
+            if low <= 10 <= high:
+                assert verdict != "not met"
+            assert (verdict == "met") == (low >= 9.5 and high <= 10.5)
+            assert (verdict == "not met") == (high < 9.5 or low > 10.5)
+
+    def test_exact_value_that_all_seeds_have_is_met(self) -> None:
+        assert outcome({"a": [0.1] * 3}, kind="value", of="a", value=0.1, relative=0) == "met"
+        values = {"a": [1.0, 1.0, 0.99]}
+        assert outcome(values, kind="value", of="a", value=1, relative=0) == "cannot be told"
+
+    def test_ratio_to_a_mean_that_may_be_0_cannot_be_told(self) -> None:
+        values = {"a": [1.0, 2.0, 3.0], "b": [-5.0, 0.1, 9.0]}
+        assert outcome(values, kind="value", of="a / b", above=0) == "cannot be told"
 
     def test_term_of_two_groups_is_their_ratio(self) -> None:
         values = {"a": [30.0], "b": [3.0]}
@@ -123,6 +168,33 @@ class TestOrders:
         assert outcome(values, kind="order", order=["a", "b", "c"]) == "met"
         assert outcome(values, kind="order", order=["a", "c", "b"]) == "not met"
         assert outcome(values | {"b": [1.0]}, kind="order", order=["a", "b"]) == "not met"
+
+    @pytest.mark.parametrize(
+        ("greater", "expected"),
+        [
+            ([1.5, 2.4, 3.6], "met"),  # in each world, though the groups overlap
+            ([0.5, 2.5, 3.9], "cannot be told"),
+            ([1.0, 2.0, 3.0], "not met"),
+            ([0.5, 1.4, 2.6], "not met"),
+            ([9.0, 9.1], "met"),
+            ([2.0, 3.0], "cannot be told"),  # without the third world, there are no pairs
+        ],
+    )
+    def test_interval_of_the_difference_decides_an_order(
+        self, greater: list[float], expected: str
+    ) -> None:
+        values = {"a": [1.0, 2.0, 3.0], "b": greater}
+        assert outcome(values, kind="order", order=["a", "b"]) == expected
+
+    def test_order_is_as_its_least_certain_step(self) -> None:
+        values = {"a": [1.0, 1.1], "b": [1.0, 9.0], "c": [20.0, 20.1], "d": [3.0, 3.1]}
+        assert outcome(values, kind="order", order=["a", "c"]) == "met"
+        assert outcome(values, kind="order", order=["a", "b", "c"]) == "cannot be told"
+        assert outcome(values, kind="order", order=["a", "b", "c", "d"]) == "not met"
+
+    def test_ratios_whose_intervals_overlap_cannot_be_ordered(self) -> None:
+        values = {"a": [1.0, 2.0, 3.0], "b": [2.0, 3.1, 3.9], "c": [2.0, 2.1, 1.9]}
+        assert outcome(values, kind="order", order=["a / c", "b / c"]) == "cannot be told"
 
     def test_ratios_can_be_ordered(self) -> None:
         values = {"a": [1.0], "b": [2.0], "c": [3.0]}
@@ -165,6 +237,20 @@ class TestChecks:
     def test_claim_that_cannot_be_judged_is_refused(self, given: dict[str, Any], told: str) -> None:
         with pytest.raises(UseError, match=told):
             claim(**given).check()
+
+    @pytest.mark.parametrize(
+        ("metric", "is_refused"),
+        [
+            ("publication_messages_sent / publications", True),
+            ("links / gauges/lookups/total", True),
+            ("traffic/publication/sent / publications", False),
+            ("messages/receptions / messages/delivered", False),
+        ],
+    )
+    def test_total_over_a_mean_is_refused(self, metric: str, *, is_refused: bool) -> None:
+        checked = claim(kind="value", metric=metric, of="a", above=0)
+        with pytest.raises(UseError, match=UNLIKE_PARTS) if is_refused else nullcontext():
+            checked.check()
 
     def test_unknown_metric_is_refused(self) -> None:
         claim(kind="value", metric="union/degree / links", of="a", above=0).check()

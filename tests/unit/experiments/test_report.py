@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -42,7 +43,10 @@ def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
         claim(of="a", value=9, relative=0, only="full"),
         {**claim(), "kind": "order", "order": ["a", "b"]},
     ]
-    content = msgspec.convert({**CONTENT, "published": claims}, ExperimentContent)
+    expected = [claim(of="b", value=2.75, relative=0)]
+    content = msgspec.convert(
+        {**CONTENT, "published": claims, "expected": expected}, ExperimentContent
+    )
     experiment = Experiment("e", "small", content)
     place = ExperimentFolder(tmp_path / "out")
     runs = [PlannedRun(g, experiment.plan(g, 1), place) for g in experiment.groups]
@@ -50,18 +54,31 @@ def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
 
 
 def test_claims_are_judged_and_counted_in_the_summary(found: Findings) -> None:
-    assert [one.outcome for one in found.judged] == ["met", "not met", "shown", "not met"]
-    assert found.summary == "1 of 3 claims met, 1 shown"
+    assert [one.outcome for one in found.judged] == ["met", "not met", "shown", "not met", "met"]
+    assert [one.expected for one in found.judged] == [False] * 4 + [True]
+    told = "1 of 3 published claims met, 1 shown; 1 of 1 own expectation met"
+    assert found.summary == told
 
 
 def test_report_lists_claims_reasons_and_metrics(found: Findings, tmp_path: Path) -> None:
     text = write_report(found, tmp_path / "out").read_text("utf-8")
     assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in text
     assert "| 3 | W | S | 9 exactly | 2.75 | shown (judged at scale full) |" in text
+    published, _, expected = text.partition("## Results and our own expectations")
+    assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in published
+    assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in expected
     assert "- 2: They are the same." in text
     assert "- 4: published is a < b, ours 2.75 = 2.75" in text
     assert "| publisher_copies (copies) | whole run | 2 | 2 |" in text
     assert "| messages/hops_mean (hops) | mean of messages | 1.333 | 1.333 |" in text
+
+
+def test_report_says_which_claims_cannot_be_told(found: Findings, tmp_path: Path) -> None:
+    judged = [replace(one, outcome="cannot be told") for one in found.judged[:2]]
+    again = replace(found, judged=judged)
+    assert again.summary == "0 of 2 published claims met, 2 cannot be told"
+    text = write_report(again, tmp_path / "out").read_text("utf-8")
+    assert "Cannot be told: 1, 2." in text
 
 
 def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:

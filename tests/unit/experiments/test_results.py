@@ -102,7 +102,8 @@ def test_metrics_of_experiments_are_known_by_name() -> None:
     for name in (*EXPERIMENT_METRICS, "kinds/join/sent", "gauges/hops", "gauges/hops/per/lookups"):
         check_metric(name)
         assert describe_metric(name).name == name
-    assert describe_metric("links / degree_max").over == "quotient"
+    over = describe_metric("links / degree_max").over
+    assert over == "quotient: mean of intervals / mean of intervals"
 
 
 def test_rank_correlation_equals_spearmans_of_scipy() -> None:
