@@ -1,11 +1,11 @@
 """How far a collected run is behind its peers: `python -m benchmarks.live`.
 
-Peers report every interval through one reporter to `vizpub collect`, a process of its own; 5 % of
-the links are replaced in an interval. The lag of an interval is the time from the acknowledgement
-of its last report to the commit that has it in the tables, or with `--neo4j` to the end of the load
-that has it in Neo4j. The first few intervals come one after the other and are not measured: Spark
-and Neo4j start meanwhile. Prints the lags of the second and the last third of the others, and the
-memory of the collector's processes then.
+Peers report every interval through one reporter to `vizpub live collect`, a process of its own; 5 %
+of the links are replaced in an interval. The lag of an interval is the time from the
+acknowledgement of its last report to the commit that has it in the tables, or with `--neo4j` to the
+end of the load that has it in Neo4j. The first few intervals come one after the other and are not
+measured: Spark and Neo4j start meanwhile. Prints the lags of the second and the last third of the
+others, and the memory of the collector's processes then.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def collecting(
     words = ["--no-token", "--interval", f"{options.interval}s", "--lateness", "2s"]
     if not options.neo4j:
         words.append("--no-load")
-    process = subprocess.Popen([*vizpub, "collect", "lab", *words])
+    process = subprocess.Popen([*vizpub, "live", "collect", "lab", *words])
     try:
         yield process.pid, answering(CollectionPlace(workspace, "lab"))
     finally:

@@ -1,8 +1,8 @@
 """A thousand reporters and the whole collector: `python -m benchmarks.reporters`.
 
-Each reporter has a connection and posts one report per interval to `vizpub collect`, which makes
-the run meanwhile. Prints the percentiles of the answers, from the time at which a request was due,
-how far the run was behind, and whether anything was lost. Any answer but 202 ends it.
+Each reporter has a connection and posts one report per interval to `vizpub live collect`, which
+makes the run meanwhile. Prints the percentiles of the answers, from the time at which a request was
+due, how far the run was behind, and whether anything was lost. Any answer but 202 ends it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Whether a collector stays as it is for long: `python -m benchmarks.soak --minutes 90`.
 
-Peers report every second to `vizpub collect`, each by its own clock, which is right, fast, slow or
-drifts. In the first half, one process after the other is killed: the intake, what makes the run
-(Python, Java, a worker), the load, Neo4j. All the time, some readers hardly read what they asked
-for. Prints a row for each sixth of the time: MB of each kind of process, seconds that the run is
-behind, MB on the disk. At the end the tables must equal those of one ingest of everything that was
-reported, and `vizpub verify` must find the copy in Neo4j equal to them.
+Peers report every second to `vizpub live collect`, each by its own clock, which is right, fast,
+slow or drifts. In the first half, one process after the other is killed: the intake, what makes the
+run (Python, Java, a worker), the load, Neo4j. All the time, some readers hardly read what they
+asked for. Prints a row for each sixth of the time: MB of each kind of process, seconds that the run
+is behind, MB on the disk. At the end the tables must equal those of one ingest of everything that
+was reported, and `vizpub neo4j verify` must find the copy in Neo4j equal to them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Soaked:
     def collect(self, *options: str) -> list[str]:
         """The command."""
         words = ["--no-token", "--lateness", f"{_LATENESS_S}s", "--port", str(self.port)]
-        return [*self.vizpub, "collect", "lab", *words, *options]
+        return [*self.vizpub, "live", "collect", "lab", *words, *options]
 
     def processes(self) -> Iterator[tuple[str, psutil.Process]]:
         """Each by its kind. Neo4j is a child of the load that started it."""
@@ -253,7 +253,7 @@ def check(case: Soaked, header: RunHeader, log: Path, last: int) -> None:
     if differing:
         raise CheckFailed("the collected run differs from one ingest", differing)
     print(f"{rows:,} rows in {len(lab.manifest.tables)} tables equal those of one ingest")
-    subprocess.run([*case.vizpub, "verify", "lab"], check=True)
+    subprocess.run([*case.vizpub, "neo4j", "verify", "lab"], check=True)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from vizpub.cli.groups import LazyGroup
+from vizpub.cli.renamed import former_paths, rename_tables
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, VizpubError
 
@@ -65,6 +66,8 @@ class Configuration:
     """File or variable of each of the values."""
     variables: dict[str, str] = field(default_factory=dict)
     """Variables to set for the services."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Present names of tables and variables that have former names."""
 
     def keep(self, path: Sequence[str], parameter: Any, value: Any, origin: str) -> None:
         """Store the value of an option, in place of an earlier one."""
@@ -95,6 +98,8 @@ def configuration(ctx: typer.Context) -> Configuration:
 def configure(ctx: typer.Context) -> None:
     """Make the settings of the file and the environment the defaults of all options.
 
+    `ctx` has the words of the call with the present names of commands.
+
     Raises: InputError for a file that cannot be read or a value of another type, UnknownName for
     a key that is no option, UseError.
     """
@@ -104,7 +109,11 @@ def configure(ctx: typer.Context) -> None:
     words = [*ctx._protected_args, *ctx.args]
     if current.file:
         reader = _FileReader(current, path, words, implicit=not file)
-        reader.read_table(ctx.command, _read_file(path, implicit=not file), ())
+        content = _read_file(path, implicit=not file)
+        current.renamed.update(
+            (f"{path}: {old}", new) for old, new in rename_tables(content).items()
+        )
+        reader.read_table(ctx.command, content, ())
     for names, command in _called_commands(ctx, words):
         _read_environment(current, names, command)
     ctx.default_map = current.options
@@ -163,8 +172,11 @@ def _called_commands(
     path: tuple[str, ...] = ()
     yield path, command
     # Some commands are created on use, so they are not looked up without need.
-    begin = f"VIZPUB_{words[0]}_".upper() if words else ""
-    if not words or not any(name.startswith(begin) for name in os.environ):
+    if not words:
+        return
+    first_words = {words[0], *(old[0] for old in former_paths(words))}
+    begins = tuple(f"VIZPUB_{word}_".upper() for word in first_words)
+    if not any(name.startswith(begins) for name in os.environ):
         return
     for word in words:
         if not isinstance(command, TyperGroup):
@@ -180,9 +192,13 @@ def _called_commands(
 
 def _read_environment(current: Configuration, path: tuple[str, ...], command: Any) -> None:
     for parameter in settable(command):
-        name = variable(path, parameter)
+        now = variable(path, parameter)
+        names = [now, *(variable(old, parameter) for old in former_paths(path))]
+        name = next(filter(os.environ.get, names), now)
         if not (text := os.environ.get(name)):
             continue
+        if name != now:
+            current.renamed[name] = now
         value = text.split() if parameter.multiple else text
         current.keep(path, parameter, _coerced_value(parameter, value, name), name)
 

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from vizpub.cli.terminal.help import HelpfulGroup
 from vizpub.cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
 from vizpub.model.errors import VizpubError
 
@@ -33,7 +33,7 @@ class _SignalReceived(BaseException):
         super().__init__(self.word)
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(HelpfulGroup):
     """The group of all commands; handles what a command raises, and signals."""
 
     _signal: signal.Signals | None = None

@@ -6,25 +6,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from vizpub.cli.options import command
+from vizpub.cli.terminal.help import HelpfulCommand, HelpfulGroup
 from vizpub.model.errors import UnknownName
 
 
 def command_group(
-    name: str, help_text: str, *, cls: type[TyperGroup] | None = None, **functions: Any
+    name: str, help_text: str, *, cls: type[HelpfulGroup] = HelpfulGroup, **parts: Any
 ) -> typer.Typer:
-    """A group of commands; the keywords are their names."""
+    """A group of commands, which are functions or groups; the keywords are their names."""
     group = typer.Typer(name=name, cls=cls, no_args_is_help=True, help=help_text)
-    for command_name, function in functions.items():
-        group.command(command_name)(command(function))
+    for part_name, part in parts.items():
+        if isinstance(part, typer.Typer):
+            group.add_typer(part, name=part_name)
+        else:
+            group.command(part_name, cls=HelpfulCommand)(command(part))
     # Without a callback, Typer treats a group with one command as that command.
     group.callback()(lambda: None)
     return group
 
 
-class LazyGroup(TyperGroup):
+def with_examples(summary: str, *lines: str) -> str:
+    """The help of a group, with examples as commands have them."""
+    return "\n".join([summary, "", "Examples:", "", "```", *lines, "```"])
+
+
+class LazyGroup(HelpfulGroup):
     """A group that creates its commands on use: their options are those of compiled code."""
 
     kind = "command"
@@ -52,6 +60,6 @@ class LazyGroup(TyperGroup):
             return fixed
         if not self.creates(cmd_name):
             raise UnknownName(self.kind, cmd_name, self.list_commands(ctx))
-        app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        app.command(cmd_name)(command(self.create(cmd_name)))
+        app = typer.Typer(add_completion=False)
+        app.command(cmd_name, cls=HelpfulCommand)(command(self.create(cmd_name)))
         return typer.main.get_command(app)

@@ -10,8 +10,16 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-SPARK_COMMANDS = ("ingest", "settle", "simulate", "construct", "experiment", "demo")
+SPARK_COMMANDS = (
+    *("ingest", "runs settle", "demo"),
+    *("lab simulate", "lab construct", "lab channels simulate", "lab experiment"),
+)
 """Commands that start Spark, and may import what it needs."""
+
+
+def starts_spark(words: Sequence[str]) -> bool:
+    """Return True if the words of a call begin with a command of SPARK_COMMANDS."""
+    return f"{' '.join(words[:3])} ".startswith(tuple(f"{name} " for name in SPARK_COMMANDS))
 
 
 @contextmanager

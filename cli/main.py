@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,31 +17,43 @@ from vizpub.cli.commands.everyday import export
 from vizpub.cli.commands.everyday.compare import compare
 from vizpub.cli.commands.everyday.demo import demo
 from vizpub.cli.commands.everyday.explore import explore
-from vizpub.cli.commands.everyday.ingest import ingest, settle
+from vizpub.cli.commands.everyday.ingest import ingest
 from vizpub.cli.commands.everyday.metrics import metrics
-from vizpub.cli.commands.everyday.overlay import dissemination, missed, path, topic, topics
+from vizpub.cli.commands.everyday.overlay import message, path, topic
 from vizpub.cli.commands.everyday.plot import plot
 from vizpub.cli.commands.everyday.query import cypher, query
 from vizpub.cli.commands.everyday.sql import sql
-from vizpub.cli.commands.everyday.summary import summary
-from vizpub.cli.commands.everyday.tables import tables
 from vizpub.cli.commands.lab import channels, construct, experiment, simulate
 from vizpub.cli.commands.live.collect import collect
 from vizpub.cli.commands.live.report import report
 from vizpub.cli.commands.live.tell import tell
 from vizpub.cli.commands.live.watch import watch
 from vizpub.cli.commands.neo4j import neo4j
-from vizpub.cli.commands.neo4j.load import load, rebuild, verify
-from vizpub.cli.commands.runs import runs
+from vizpub.cli.commands.runs.check_run import check_run
+from vizpub.cli.commands.runs.runs import (
+    list_files,
+    list_runs,
+    print_path,
+    remove,
+    show_log,
+    show_run,
+)
+from vizpub.cli.commands.runs.settle import settle
+from vizpub.cli.commands.runs.summary import summary
+from vizpub.cli.commands.runs.tables import tables
 from vizpub.cli.commands.setup import config, session
 from vizpub.cli.commands.setup.doctor import doctor
 from vizpub.cli.configuration import configuration, configure
 from vizpub.cli.errors import CommandGroup
-from vizpub.cli.imports import SPARK_COMMANDS, lean_imports
+from vizpub.cli.groups import command_group, with_examples
+from vizpub.cli.imports import lean_imports, starts_spark
 from vizpub.cli.options import command
+from vizpub.cli.renamed import NEW_NAMES, with_new_name
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE, HelpfulCommand
 from vizpub.cli.terminal.streams import STYLE
-from vizpub.model.errors import VizpubError
+from vizpub.cli.terminal.streams import message as show_message
+from vizpub.model.errors import UnknownName, UseError, VizpubError
 from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
 
@@ -50,26 +63,52 @@ class _Program(CommandGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the global options and the file. Raises: the errors of `configure`."""
-        if "--no-color" in args:
-            from typer import rich_utils
-
-            rich_utils.COLOR_SYSTEM = None  # of help and of wrong use, which typer prints
-        rest = super().parse_args(ctx, args)
+        super().parse_args(ctx, args)
         STYLE.json = ctx.params["log_format"] == "json"
+        words, old = with_new_name([*ctx._protected_args, *ctx.args])
+        rest = words[1:]
+        ctx._protected_args, ctx.args = words[:1], rest
         try:
             configure(ctx)
         except VizpubError:
             if not ctx.resilient_parsing:  # the shell completes without the file
                 raise
         STYLE.json = ctx.params["log_format"] == "json"
+        if not ctx.resilient_parsing and not ctx.params["quiet"]:
+            _show_new_names(ctx, old)
         return rest
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of these words. Raises: UnknownName; former names are near, too."""
+        name = args[0]
+        if ctx.resilient_parsing or name in self.commands or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        names = {**NEW_NAMES, **{known: known for known in self.commands}}
+        if near := dict.fromkeys(names[old] for old in get_close_matches(name, names)):
+            raise UseError(f"no command '{name}'; did you mean {' or '.join(near)}?")
+        raise UnknownName("command", name, [*self.commands])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, with few imports if it only reads."""
+        if not starts_spark([*ctx._protected_args, *ctx.args]):
+            ctx.with_resource(lean_imports())
+        return super().invoke(ctx)
+
+
+def _show_new_names(ctx: Any, old: str | None) -> None:
+    """Show the present names of what was called or set by a former one."""
+    renamed = dict(configuration(ctx).renamed)
+    if old is not None:
+        renamed[f"vizpub {old}"] = f"vizpub {NEW_NAMES[old]}"
+    for former, new in renamed.items():
+        show_message(f"'{former}' is now '{new}'; the old name works in this version", "warning")
 
 
 app = typer.Typer(
     name="vizpub",
     cls=_Program,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -110,7 +149,9 @@ def _show_log(settings: Settings) -> None:
 class _MessageOptions:
     """Selection and form of the messages that are shown."""
 
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=RARE)
+    ] = False
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also show what an ingest does and why.")
     ] = False
@@ -118,12 +159,17 @@ class _MessageOptions:
         bool, typer.Option("--quiet", "-q", help="Show only errors, no messages or progress.")
     ] = False
     no_color: Annotated[
-        bool, typer.Option("--no-color", help="Turn off colours (or set NO_COLOR=1).")
+        bool,
+        typer.Option(
+            "--no-color", help="Turn off colours (or set NO_COLOR=1).", rich_help_panel=RARE
+        ),
     ] = False
     log_format: Annotated[
         Literal["text", "json"],
         typer.Option(
-            metavar="text|json", help="Show messages as text, or as one JSON object per line."
+            metavar="text|json",
+            help="Show messages as text, or as one JSON object per line.",
+            rich_help_panel=RARE,
         ),
     ] = "text"
 
@@ -139,7 +185,7 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="Workspace: the directory of the runs and the local Neo4j.",
+            help="Folder of the runs and the local Neo4j.",
         ),
     ] = Path("vizpub-data"),
     config: Annotated[
@@ -148,7 +194,7 @@ def vizpub(
             envvar="VIZPUB_CONFIG",
             metavar="FILE",
             is_eager=True,
-            help="File with defaults of options (default: vizpub.toml in the workspace).",
+            help="Defaults of options (default: vizpub.toml in the workspace).",
         ),
     ] = None,
     _version: Annotated[
@@ -158,7 +204,7 @@ def vizpub(
 ) -> None:
     """Collect, measure and query publish/subscribe overlays as they change over time.
 
-    Global options come before the command:
+    Examples:
 
     ```
     vizpub --workspace ~/study ingest traces/ --run monday
@@ -171,8 +217,6 @@ def vizpub(
     if not messages.debug and not logging.getLogger().handlers:
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
-    if ctx.invoked_subcommand not in SPARK_COMMANDS:
-        ctx.with_resource(lean_imports())
     ctx.with_resource(configuration(ctx).in_environment())
     ctx.obj = Settings(
         workspace,
@@ -190,22 +234,58 @@ def vizpub(
     sweep(workspace)
 
 
-_COMMANDS: dict[str, Sequence[typer.Typer | Callable[..., None]]] = {
-    "Runs": (
-        *(ingest, settle, collect, report, watch, tell, tables),
-        *(simulate.GROUP, construct.GROUP, channels.GROUP, experiment.GROUP, runs.GROUP),
+RUNS = command_group(
+    "runs",
+    with_examples(
+        "List, show, check, settle and remove runs.",
+        "vizpub runs list",
+        "vizpub runs show monday",
+        "vizpub runs settle lab",
     ),
-    "Metrics": (sql, metrics, summary, compare, plot),
-    "Questions": (query, cypher, path, topic, topics, dissemination, missed, explore),
-    "Graph in Neo4j": (load, verify, rebuild, neo4j.GROUP),
-    "Set-up": (doctor, demo, session.GROUP, config.GROUP),
-    "Files": (export.GROUP,),
-}
-"""Commands and groups, by their panel of the help."""
+    list=list_runs,
+    show=show_run,
+    log=show_log,
+    summary=summary,
+    tables=tables,
+    path=print_path,
+    files=list_files,
+    check=check_run,
+    settle=settle,
+    remove=remove,
+)
+LIVE = command_group(
+    "live",
+    with_examples(
+        "Collect a run from peers while they run.",
+        "vizpub live collect lab",
+        "vizpub live watch lab",
+    ),
+    collect=collect,
+    report=report,
+    watch=watch,
+    tell=tell,
+)
+LAB = command_group(
+    "lab",
+    with_examples(
+        "Simulate and construct overlays, and run experiments.",
+        "vizpub lab simulate poldercast --peers 200 --publications every:10 --ingest rings",
+        "vizpub lab experiment list",
+    ),
+    simulate=simulate.GROUP,
+    construct=construct.GROUP,
+    channels=channels.GROUP,
+    experiment=experiment.GROUP,
+)
+EVERY_DAY: Sequence[Callable[..., None] | typer.Typer] = (
+    *(ingest, metrics, plot, explore, compare),
+    *(topic, path, message, query, sql, cypher, export.GROUP, demo, doctor),
+)
+GROUPS = (RUNS, neo4j.GROUP, LIVE, LAB, session.GROUP, config.GROUP)
 
-for panel, parts in _COMMANDS.items():
+for panel, parts in {"Every day": EVERY_DAY, "Groups of commands": GROUPS}.items():
     for part in parts:
         if isinstance(part, typer.Typer):
             app.add_typer(part, rich_help_panel=panel)
         else:
-            app.command(rich_help_panel=panel)(command(part))
+            app.command(cls=HelpfulCommand, rich_help_panel=panel)(command(part))

@@ -20,12 +20,12 @@ from vizpub.cli.completion import (
     complete_runs,
 )
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
-MessageName = Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)]
 OptionalMessage = Annotated[
     str | None, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)
 ]
@@ -37,7 +37,12 @@ Layers = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option("--master", metavar="URL", help="Spark master (default: this machine)."),
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Spark master (default: this machine).",
+        rich_help_panel=RARE,
+    ),
 ]
 MOST = 2**63 - 1
 """What tables, files and other programs take for a whole number, whatever an option means."""
@@ -54,12 +59,20 @@ OutputFile = Annotated[
 NoLoad = Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")]
 NoBetweenness = Annotated[
     bool,
-    typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+    typer.Option(
+        "--no-betweenness",
+        help="Leave out betweenness, the most expensive metric.",
+        rich_help_panel=RARE,
+    ),
 ]
 GapTolerance = Annotated[
     int,
     typer.Option(
-        "--gap-tolerance", metavar="N", min=0, help="Bridge up to N missing reports of a peer."
+        "--gap-tolerance",
+        metavar="N",
+        min=0,
+        help="Bridge up to N missing reports of a peer.",
+        rich_help_panel=RARE,
     ),
 ]
 CollectorUrl = Annotated[

@@ -14,6 +14,7 @@ import typer
 
 from vizpub.cli.configuration import walk_commands
 from vizpub.cli.main import app
+from vizpub.cli.terminal.help import help_record
 from vizpub.experiments.formatting import markdown_table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -56,7 +57,7 @@ def page() -> str:
         context = typer.Context(command)
         options = [
             (f"`{usage}`", " ".join(help_text.split()))
-            for usage, help_text in (p.get_help_record(context) for p in command.params)
+            for usage, help_text in filter(None, (help_record(p, context) for p in command.params))
             if usage not in ("--install-completion", "--show-completion")
         ]
         lines += [f"## {name}", "", command.help.strip(), ""]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.graphstore.server.address import Connection, from_environment
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 
@@ -133,7 +134,7 @@ def querying(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
     Raises: Neo4jUnavailable, and UseError for a run that the workspace has and Neo4j has not.
     """
     if run and not has_neo4j(settings) and _is_stored(settings, run):
-        hint = f"load the run, which starts a server, with: vizpub load {run}"
+        hint = f"load the run, which starts a server, with: vizpub neo4j load {run}"
         raise Neo4jUnavailable(str(settings.workspace), "no server was ever started here", hint)
     with connected(_reading_connection(settings)) as neo4j:
         try:
@@ -142,7 +143,7 @@ def querying(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
             if error.kind != "run" or not _is_stored(settings, error.name):
                 raise
             raise UseError(
-                f"run '{error.name}' is not in Neo4j; load it with: vizpub load {error.name}"
+                f"run '{error.name}' is not in Neo4j; load it with: vizpub neo4j load {error.name}"
             ) from None
 
 
@@ -257,6 +258,7 @@ Container = Annotated[
         metavar="NAME",
         envvar=_VARIABLE,
         help="Container that runs the Neo4j at NEO4J_URI.",
+        rich_help_panel=RARE,
     ),
 ]
 
@@ -270,6 +272,7 @@ class LoadOptions:
         typer.Option(
             "--bulk/--no-bulk",
             help="Import into an empty Neo4j while it is stopped (default: if that is faster).",
+            rich_help_panel=RARE,
         ),
     ] = None
     container: Container = None
@@ -279,6 +282,7 @@ class LoadOptions:
             "--partitioned/--no-partitioned",
             help="Also store links by time partition, for fast queries in a long history "
             "(default: from 1,000,000 links and subscriptions on).",
+            rich_help_panel=RARE,
         ),
     ] = None
 

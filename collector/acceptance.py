@@ -17,7 +17,7 @@ class Acceptance:
 
     accepted: int = 0
     late: int = 0
-    """Accepted lines of closed intervals. They enter the run by `settle`."""
+    """Accepted lines of closed intervals. They enter the run by `runs settle`."""
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
     """`line` (from 1) and `reason` of the first refused lines."""

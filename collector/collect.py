@@ -1,4 +1,4 @@
-"""`vizpub collect`: the intake in this process, beside another process that makes the run.
+"""`vizpub live collect`: the intake in this process, beside another process that makes the run.
 
 No failure of that process (`vizpub.collector.making.maker`) or of Neo4j
 (`vizpub.collector.making.loading`) stops the intake.
@@ -243,7 +243,7 @@ class Collector:
             why = progress.load_error if loading.done() else "interrupted"
             if why:
                 run = self._request.place.run
-                self._say(f"Neo4j does not have all of the run ({why}): vizpub load {run}")
+                self._say(f"Neo4j does not have all of the run ({why}): vizpub neo4j load {run}")
         elif not progress.settled and intake.closed_at > progress.consumed:
             self._say(PAUSING)
 

@@ -45,7 +45,7 @@ def reserve(place: CollectionPlace, *, revive: bool = False) -> None:
 
 
 def _how_to_revive(place: CollectionPlace) -> str:
-    return f"to rebuild the run from the collection and resume: vizpub collect {place.run} --revive"
+    return f"to rebuild the run from the collection: vizpub live collect {place.run} --revive"
 
 
 def release(place: CollectionPlace) -> None:

@@ -1,6 +1,6 @@
 """Published values, and whether our results agree with them.
 
-A claim in a file is about the mean over the runs. It names a metric (`vizpub tables`,
+A claim in a file is about the mean over the runs. It names a metric (`vizpub runs tables`,
 docs/compare.md or `vizpub.experiments.results.EXPERIMENT_METRICS`) and groups. A term is a group,
 or a ratio of two groups such as 'PolderCast / Scribe'. Experiments without runs judge the same
 claims of what they measured, and statements that only code can check. A claim without bounds is

@@ -206,7 +206,7 @@ def own_metrics_of(own_functions: Sequence[OwnFunction]) -> tuple[OwnMetric, ...
 def _read_text(name: str) -> str:
     if not name.endswith(_SUFFIX):
         if name not in shipped_names():
-            raise UnknownName("experiment", name, experiment_names(), "vizpub experiment list")
+            raise UnknownName("experiment", name, experiment_names(), "vizpub lab experiment list")
         return (files("vizpub.experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
     try:
         return text_of(Path(name))

@@ -22,7 +22,7 @@ class ExperimentSystem(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     system: str
-    """Its name for `vizpub simulate`."""
+    """Its name for `vizpub lab simulate`."""
     layers: tuple[str, ...] | None = None
     """Layers whose links the metrics count; all if none is named."""
     parameters: dict[str, Any] = {}

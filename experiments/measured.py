@@ -70,7 +70,7 @@ class MeasuredExperiment:
     make_report: Callable[[MeasuringRequest], ExperimentReport]
 
     def describe(self, scale: str) -> Iterator[str]:
-        """Yield the lines that `vizpub experiment show` prints."""
+        """Yield the lines that `vizpub lab experiment show` prints."""
         yield from (self.title, "", *self.about.strip().splitlines(), "")
         yield from (f"source: {self.source}", *self.describe_cases(scale))
         yield from ("notes:", *(f"  {note}" for note in self.notes))

@@ -77,7 +77,7 @@ def check_metric(name: str, table: str = "", own_metrics: Sequence[OwnMetric] = 
             "metric",
             name,
             [*EXPERIMENT_METRICS, *metric_names(own_metrics)],
-            "vizpub tables and docs/compare.md",
+            "vizpub runs tables and docs/compare.md",
         )
     if table and not find_metric(f"{table}/{name}", own_metrics):
         raise UseError(f"{name} is not a metric of {table}")

@@ -166,7 +166,7 @@ def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
 def _check(run: NamedRun, table: str, name: str) -> None:
     columns = run.stored.definition(table).names if run.stored.has(table) else []
     if name not in columns:
-        raise UnknownName(f"{table} column", name, columns, f"vizpub tables {table}")
+        raise UnknownName(f"{table} column", name, columns, f"vizpub runs tables {table}")
 
 
 def numbers(column: pa.ChunkedArray) -> Floats:

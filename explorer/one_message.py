@@ -31,7 +31,7 @@ def describe_message(run: NamedRun, message: int) -> tuple[dict[str, Any], Array
 
     Arrays by what a row is of:
         copy_…     from, to, hop, time_us, first, subscribed, eligible: as `receptions`, in the
-                   order of `vizpub dissemination`; -1, NaN and 2 are unknown
+                   order of `vizpub message`; -1, NaN and 2 are unknown
         peer_…     of those it reached, missed or passed: peer, role (a place in ROLES), hop,
                    duplicates, eligible, rendezvous, row (in layers by hop)
         refused_…  from, to, time_us, why (a place in `reasons`)
@@ -73,7 +73,7 @@ def describe_message(run: NamedRun, message: int) -> tuple[dict[str, Any], Array
 
 
 def missed_peers(run: NamedRun, message: int) -> list[dict[str, Any]]:
-    """The rows of `vizpub missed`: peer (its number), neighbours, neighbours_with_it, why.
+    """Rows as of `vizpub message --missed`: peer (number), neighbours, neighbours_with_it, why.
 
     Raises: UseError where it is unknown.
     """
@@ -165,8 +165,8 @@ def _commands(run: NamedRun, message: int, name: str) -> dict[str, str]:
     """Commands, and queries to Neo4j, that give the same."""
     run_name = run.facts.name
     return {
-        "copies": shell_command(["vizpub", "dissemination", run_name], [name]),
-        "missed": shell_command(["vizpub", "missed", run_name], [name]),
+        "copies": shell_command(["vizpub", "message", run_name], [name]),
+        "missed": shell_command(["vizpub", "message", "--missed", run_name], [name]),
         "figure": shell_command(
             ["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name], [name]
         ),

@@ -20,7 +20,7 @@ FORMAT = 3
 """Version of a copy's labels, types and properties; changes when they do."""
 State = Literal["loading", "complete", "removing"]
 
-_RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}"}
+_RESUME = {"loading": "vizpub neo4j load {run}", "removing": "vizpub runs remove {run}"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     if properties.get("format") != FORMAT:
         raise UseError(
             f"run '{name}' was loaded by another version of vizpub; load it again: "
-            f"vizpub rebuild {name}"
+            f"vizpub neo4j rebuild {name}"
         )
     facts = facts_of(properties)
     return LoadedRun(

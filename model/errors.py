@@ -107,9 +107,9 @@ class NothingCollected(RunNotComplete):
 
     def __str__(self) -> str:
         return (
-            f"run '{self.run}' is {self.state}, and has no interval yet: vizpub watch {self.run} "
-            "shows its progress; if its collector does not run, resume it with: "
-            f"{self.resume}"
+            f"run '{self.run}' is {self.state}, and has no interval yet: "
+            f"vizpub live watch {self.run} shows its progress; "
+            f"if its collector does not run, resume it with: {self.resume}"
         )
 
 
@@ -305,11 +305,11 @@ class RunCollected(UseError):
             return (
                 f"run '{self.run}' is collected by {self.collector}, and can only be read until "
                 "that ends: Ctrl-C pauses it there, and this ends the run: "
-                f"vizpub collect {self.run} --stop"
+                f"vizpub live collect {self.run} --stop"
             )
         return (
             f"run '{self.run}' belongs to a paused collection, and accepts no other input; give "
-            f"another name, or first end the run: vizpub collect {self.run} --stop"
+            f"another name, or first end the run: vizpub live collect {self.run} --stop"
         )
 
 

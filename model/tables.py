@@ -1,7 +1,7 @@
 """All tables of a run: their columns, with types, units and meaning.
 
 Columns are defined here only. The run store writes these schemas, the loader and the queries rely
-on them, `vizpub tables` prints them, and a test compares the docs with them.
+on them, `vizpub runs tables` prints them, and a test compares the docs with them.
 
 Types are int32, int64, double, string and bool only. Times ending in `_us` are
 microseconds since the run's epoch; `valid_from` and `valid_to` are ticks (see vizpub.model.clock).
@@ -194,4 +194,4 @@ def table(name: str) -> Table:
     for candidate in TABLES:
         if candidate.name == name:
             return candidate
-    raise UnknownName("table", name, [t.name for t in TABLES], "vizpub tables")
+    raise UnknownName("table", name, [t.name for t in TABLES], "vizpub runs tables")

@@ -73,7 +73,7 @@ class NamedRun:
         return self._index("message", name, self._names("publications"))
 
     def _index(self, kind: str, name: str, names: Sequence[str]) -> int:
-        return place_of(kind, name, names, f"vizpub runs show {self.facts.name} {NAMED[kind]}")
+        return place_of(kind, name, names, f"vizpub sql {self.facts.name} 'FROM {NAMED[kind]}'")
 
     def checked_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
         """Return the layers, after a check that the run has links in each. Raises: UnknownName."""

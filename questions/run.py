@@ -275,7 +275,7 @@ def _absent_column(column: str, definition: Table) -> UseError:
     if column in DELIVERY_METRICS:
         places.append(_DRAWN["deliveries"])
     if not places:
-        see = f"vizpub tables {definition.name}"
+        see = f"vizpub runs tables {definition.name}"
         return UnknownName(f"{definition.name} column", column, definition.names, see)
     return UseError(
         f"{definition.name} {HAS_NO_COLUMN} '{column}'; it is in {' and '.join(places)}"
@@ -295,4 +295,4 @@ def _one_of(columns: Sequence[str], definition: Table) -> str:
     for column in columns:
         if column in definition.names:
             return column
-    raise UseError(f"the rows of {definition.name} have no {columns[0]}; see: vizpub tables")
+    raise UseError(f"the rows of {definition.name} have no {columns[0]}; see: vizpub runs tables")

@@ -80,7 +80,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     for note, count in manifest.notes.items():
         yield note.replace("_", " ") if note.isidentifier() else note, count
     if {LATE, LATE_MESSAGES} & manifest.notes.keys():
-        yield "came late", f"left out of the tables; vizpub settle {manifest.name} takes it in"
+        yield "came late", f"left out of the tables; vizpub runs settle {manifest.name} takes it in"
     for engine in dict.fromkeys(manifest.engines.values()):
         parts = (part for part, by in manifest.engines.items() if by == engine)
         yield f"measured by {engine}", ", ".join(parts)
@@ -100,7 +100,7 @@ def _of_collection(run: StoredRun) -> str:
     with suppress(UseError):
         if collector := of.collector():
             return f"running ({collector})"
-    return f"is paused; resume it with: vizpub collect {run.name}"
+    return f"is paused; resume it with: vizpub live collect {run.name}"
 
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,6 @@
-"""Example for `vizpub collect`: the peers of a ring, rewired at random, report while they run.
+"""Example for `vizpub live collect`: the peers of a ring, rewired at random, report while they run.
 
-    vizpub collect ring --no-token --port 8600
+    vizpub live collect ring --no-token --port 8600
     python -m vizpub_reporter.example http://127.0.0.1:8600/v1/runs/ring --peers 20
 
 One reporter speaks for all peers here; each could have one of its own. Ctrl-C ends.
@@ -18,7 +18,7 @@ from .client import Reporter
 def main() -> None:
     """Report the neighbours of all peers in every interval."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url", help="of the run, as `vizpub collect` shows it")
+    parser.add_argument("url", help="of the run, as `vizpub live collect` shows it")
     parser.add_argument("--token", help="the collector's token to report")
     parser.add_argument("--peers", type=int, default=10)
     parser.add_argument("--intervals", type=int, help="end after so many")

@@ -3,10 +3,11 @@
     with ReportServer(port=8700) as server:
         server.report({"peer": "17", "interval": 42, "neighbors": ["3"]})
 
-The collector (`vizpub collect RUN --pull http://127.0.0.1:8700`) asks `GET /report?since=CURSOR`.
-The answer has lines of the report contract; its header `vizpub-cursor` has the next cursor. A
-cursor is opaque; without one, or with an unknown one, as after a restart of the peer, all that is
-held is sent. Reports are held until the memory is full, for a collector that lost its cursor.
+The collector (`vizpub live collect RUN --pull http://127.0.0.1:8700`) asks `GET
+/report?since=CURSOR`. The answer has lines of the report contract; its header `vizpub-cursor` has
+the next cursor. A cursor is opaque; without one, or with an unknown one, as after a restart of the
+peer, all that is held is sent. Reports are held until the memory is full, for a collector that lost
+its cursor.
 
 Commands to peers come by `POST /commands`; the program gets them from `server.commands()`.
 """

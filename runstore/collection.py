@@ -2,9 +2,9 @@
 
 A collector takes the name before it takes a report: with a run.json that has no interval yet, and
 the identity of its collection. Until the collection has ended, the run is made of its reports only:
-while a collector runs, by that; while it is paused, by `vizpub settle`, too. A collection whose run
-is gone is *retired*. It may be all that is left of what was measured, so it stays until somebody
-says otherwise.
+while a collector runs, by that; while it is paused, by `vizpub runs settle`, too. A collection
+whose run is gone is *retired*. It may be all that is left of what was measured, so it stays until
+somebody says otherwise.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     run = StoredRun(directory, manifest_in(directory))
     if complete and not run.manifest.complete:
         if run.manifest.collection:
-            raise NothingCollected(name, run.manifest.state, f"vizpub collect {name}")
+            raise NothingCollected(name, run.manifest.state, f"vizpub live collect {name}")
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
 

@@ -88,7 +88,9 @@ class RunWriter:
         if not self.collects:
             check_owner(of, self.stored, collection)
         elif not (self.stored and of.owns(self.stored) and self.stored.collection == collection):
-            raise UseError(f"run '{of.run}' {NOT_BEGUN}; pause, and see: vizpub collect {of.run}")
+            raise UseError(
+                f"run '{of.run}' {NOT_BEGUN}; pause, and see: vizpub live collect {of.run}"
+            )
 
     def begin(self, manifest: Manifest) -> None:
         """Start or resume making the run.

@@ -65,7 +65,7 @@ def simulate(
 ) -> Path:
     """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); returns its reports' folder.
 
-    `parameters` are those of the system and of its world, as the options of `vizpub simulate`:
+    `parameters` are those of the system and of its world, as the options of `vizpub lab simulate`:
     `peers=200, churn="exponential:60s,down=20s"`. A simulation that exists already is reused.
 
     Raises: UnknownName, UseError, DiskFull.

@@ -189,7 +189,7 @@ def _find(name: str, among: tuple[Metric, ...]) -> Metric:
             for text in (other_metric.column or other_metric.name, _full_name(other_metric))
         }
     )
-    raise UnknownName("metric", name, names, "vizpub tables --columns and docs/compare.md")
+    raise UnknownName("metric", name, names, "vizpub runs tables --columns and docs/compare.md")
 
 
 def _full_name(metric: Metric) -> str:

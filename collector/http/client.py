@@ -211,7 +211,7 @@ def check_url(url: str) -> str:
     """Return the URL of a run unchanged. Raises: UseError if it is none."""
     if not is_address(url) or "/runs/" not in urlsplit(url).path:
         raise UseError(
-            f"'{url}' {NO_URL}; give it as `vizpub collect` shows it, for example "
+            f"'{url}' {NO_URL}; give it as `vizpub live collect` shows it, for example "
             "http://127.0.0.1:8600/v1/runs/lab"
         )
     return url
@@ -235,7 +235,8 @@ def collector_of(
         if place.is_retired:
             raise UseError(f"the collection of run '{place.run}' {RETIRED} (see: vizpub runs list)")
         raise UseError(
-            f"no collector of run '{place.run}' is running; start one: vizpub collect {place.run}"
+            f"no collector of run '{place.run}' is running; "
+            f"start one: vizpub live collect {place.run}"
         )
     if listener.tokens and token is None:
         try:

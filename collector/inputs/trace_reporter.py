@@ -1,4 +1,4 @@
-"""`vizpub report`: posts reports of the peers in traces to a collector, while the traces grow."""
+"""`vizpub live report`: posts reports of the peers in traces to a collector, while they grow."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ class TraceReporter:
             apart_s = (first_us - self._epoch_us) / 1e6
             side = "after" if apart_s > 0 else "before"
             raise UseError(
-                f"the trace begins {abs(apart_s):,.0f} s {side} the run: `vizpub report --replay` "
-                "moves it to the beginning of the run"
+                f"the trace begins {abs(apart_s):,.0f} s {side} the run: "
+                "`vizpub live report --replay` moves it to the beginning of the run"
             )
         if self._is_new:
             self._report_record(

@@ -1,4 +1,4 @@
-"""Traces of gossipsub in the watched folder: a process reports them, as `vizpub report` does.
+"""Traces of gossipsub in the watched folder: a process reports them, as `vizpub live report` does.
 
 Decoding traces takes a processor, which the intake needs for other reports. The process reads all
 traces from their beginnings and leaves out closed intervals, so it may end at any time; it ends

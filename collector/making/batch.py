@@ -4,7 +4,7 @@ A batch is a file of reports as `ReportWriter` writes it, and the input of one a
 its number, the position in the log up to which it reaches, and the last interval that was closed
 there. The run's manifest names its inputs, so the commit of a batch also records how much of the
 log the run has, and nothing else has to. Late reports are in the next batch: an append counts them,
-and `vizpub settle` reads them.
+and `vizpub runs settle` reads them.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class BatchAppender:
         try:
             return last_batch_in(self._place.workspace / "runs" / run)
         except StoreBroken as error:
-            again = f"vizpub runs remove {run}, then vizpub collect {run} --revive"
+            again = f"vizpub runs remove {run}, then vizpub live collect {run} --revive"
             raise StoreBroken(error.path, error.why, f"pause; to rebuild it: {again}") from error
 
     def append_until(self, until: int) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Keeps the copy in Neo4j up to date with `vizpub load --follow`, a process that loads when asked.
+"""Keeps the copy in Neo4j up to date with a process: `vizpub neo4j load --follow`.
 
 The process keeps running, because starting Python and connecting would cost more than to load what
 an append changes. If it ends, it is started again.

@@ -56,7 +56,7 @@ class OverlayCase:
         return self.x if self.axis == "subscription_size" else 10
 
     def interests(self) -> Interests:
-        """Draw the subscriptions as `vizpub construct --workload` does with this seed."""
+        """Draw the subscriptions as `vizpub lab construct --workload` does with this seed."""
         law: Workload = UniformWorkload(self.topics, self.each)
         if self.law == "zipf":
             law = ZipfWorkload(self.topics, self.each, _EXPONENT)

@@ -14,7 +14,7 @@ from vizpub.runstore.store import StoredRun, open_run
 
 ACTIONS = ("leave", "join")
 _EXPIRES_S = 60.0
-"""A command waits so long for its peer, as with `vizpub tell`."""
+"""A command waits so long for its peer, as with `vizpub live tell`."""
 
 
 def is_live(run: StoredRun) -> bool:

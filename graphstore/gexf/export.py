@@ -100,7 +100,7 @@ def export_topic(
     """
     run.facts.check_known("subscriptions")
     names = [name for _, name in run.topics]
-    index = place_of("topic", topic, names, f"vizpub runs show {run.facts.name} topics")
+    index = place_of("topic", topic, names, f"vizpub topic {run.facts.name}")
     return _export(run, f"topic '{names[index]}'", index, options, values, out)
 
 

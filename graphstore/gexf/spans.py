@@ -125,7 +125,7 @@ def run_lengths(
     table = pa.Table.from_batches(rows)
     for name in attributes:
         if name not in table.column_names:
-            raise UnknownName("attribute", name, table.column_names, "vizpub tables")
+            raise UnknownName("attribute", name, table.column_names, "vizpub runs tables")
     table = table.select(["peer", "interval", *attributes])
     table = table.sort_by([("peer", "ascending"), ("interval", "ascending")])
     columns = [_Runs(table, name) for name in attributes]

@@ -117,7 +117,7 @@ class TableRows:
     def message(self, name: str) -> MessageRow:
         """A message by its name or a short form. Raises: UnknownName, AmbiguousName."""
         names = self.tables.read("publications", ["message", "name"])["name"].to_pylist()
-        see = f"vizpub runs show {self.facts.name} publications"
+        see = f"vizpub metrics {self.facts.name} messages"
         message = place_of("message", name, names, see)
         of_it = pc.field("message") == message
         (row,) = self._rows(MessageRow, "publications", MessageRow._fields, of_it)

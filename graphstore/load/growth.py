@@ -46,7 +46,7 @@ _CHANGING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
 def busy_run_error(run: str) -> UseError:
     """Return the error for a run that another command loads or removes."""
     return UseError(
-        f"run '{run}' {IN_OTHER_HANDS}; when that has ended, load it again: vizpub load {run}"
+        f"run '{run}' {IN_OTHER_HANDS}; when that has ended, load it again: vizpub neo4j load {run}"
     )
 
 
@@ -85,7 +85,7 @@ def grow(
         )
         _apply(copy, turns, progress)
         if remaining := [name for name, differs in copy.remaining_differences() if differs]:
-            remedy = f"recreate it with: vizpub rebuild {facts.name}"
+            remedy = f"recreate it with: vizpub neo4j rebuild {facts.name}"
             raise differing_copy_error(facts.name, [f"in {', '.join(remaining)}", remedy])
         checksums = checksums_of_grown_tables(
             KeptChecksums.of(properties), reading, facts.name, census, copy.peers_by_label

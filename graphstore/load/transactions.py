@@ -134,7 +134,7 @@ def _partitions(
         raise UseError(
             f"the copy of run '{facts.name}' in Neo4j has time partitions of "
             f"{partitions.intervals} intervals (0 = none), not of {intervals}; "
-            f"recreate it with: vizpub rebuild {facts.name} "
+            f"recreate it with: vizpub neo4j rebuild {facts.name} "
             f"--{'partitioned' if intervals else 'no-partitioned'}"
         )
     return partitions
@@ -188,7 +188,7 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
     except ConstraintError as error:
         raise CheckFailed(
             f"run '{run}' {OTHER_TABLES}",
-            [error.message or "", f"recreate it with: vizpub rebuild {run}"],
+            [error.message or "", f"recreate it with: vizpub neo4j rebuild {run}"],
         ) from error
 
 

@@ -60,8 +60,8 @@ class Difference:
 def remedy(run: str, differences: Sequence[Difference]) -> str:
     """Return the advice for differences."""
     if all(difference.table == _SCHEMA for difference in differences):
-        return f"create the missing parts with: vizpub load {run}"
-    return f"recreate it with: vizpub rebuild {run}"
+        return f"create the missing parts with: vizpub neo4j load {run}"
+    return f"recreate it with: vizpub neo4j rebuild {run}"
 
 
 def differing_copy_error(run: str, details: Sequence[str]) -> CheckFailed:

@@ -214,5 +214,5 @@ CLASSES: dict[str, type[Constructed]] = {
 
 
 def system_of(algorithm: str) -> str:
-    """The name of its system, as `vizpub simulate` takes it."""
+    """The name of its system, as `vizpub lab simulate` takes it."""
     return f"{__name__}:{CLASSES[algorithm].__name__}"

@@ -28,7 +28,7 @@ from vizpub.simulators.engine.parameters import Duration, us
 
 T = TypeVar("T")
 _MODELS = ("workload", "publications", "interest", "churn", "latency")
-"""What `vizpub simulate models` lists."""
+"""What `vizpub lab simulate models` lists."""
 
 
 def parse(text: str, kinds: Mapping[str, type[T]], purpose: str) -> T:
@@ -40,7 +40,7 @@ def parse(text: str, kinds: Mapping[str, type[T]], purpose: str) -> T:
     if not rest and "," in name:
         name, _, rest = name.partition(",")
     if name not in kinds:
-        see = "vizpub simulate models" if purpose in _MODELS else ""
+        see = "vizpub lab simulate models" if purpose in _MODELS else ""
         raise UnknownName(purpose, name, list(kinds), see)
     kind = kinds[name]
     fields = fields_of(kind)

@@ -83,7 +83,10 @@ def vizpub(auth_file: Path, libp2p_small: Path) -> Iterator[Project]:
 @pytest.fixture(scope="module")
 def loaded(vizpub: Project) -> Iterator[Graph]:
     """The recorded network ingested by one container, loaded by another, seen from here."""
-    for words in (("ingest", "/input/trace.pb.gz", "--run", RUN, "--no-load"), ("load", RUN)):
+    for words in (
+        ("ingest", "/input/trace.pb.gz", "--run", RUN, "--no-load"),
+        ("neo4j", "load", RUN),
+    ):
         done = vizpub(*words)
         assert done.returncode == 0, done.stderr
     with connect(vizpub.graph) as driver:

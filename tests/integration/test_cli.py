@@ -145,7 +145,7 @@ def test_bad_record_makes_a_strict_ingest_exit_with_1(
     ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
     result = vizpub_here("--workspace", str(tmp_path / "ws"), *ingest)
     assert result.returncode == 1, result.stderr
-    assert result.stderr.count("1 record was refused; see: vizpub runs show bad quarantine") == 1
+    assert result.stderr.count("1 record was refused; see: vizpub sql bad 'FROM quarantine'") == 1
     assert result.stderr.count("b.csv.gz: truncated gzip") == 1
     shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
     assert [row["links"] for row in shown.json()] == [1, 1]
@@ -186,9 +186,9 @@ def test_topic_command_equals_links_among_subscribers(vizpub: Shell) -> None:
 def test_tree_command_shows_all_receptions(vizpub: Shell) -> None:
     message = vizpub.run.metrics("messages").to_pylist()[0]
     name = str(message["message_name"])
-    rows = vizpub("dissemination", RUN, name, "--format", "jsonl").out.splitlines()
+    rows = vizpub("message", RUN, name, "--format", "jsonl").out.splitlines()
     assert len(rows) == message["receptions"]
-    drawn = vizpub("dissemination", RUN, name).out.splitlines()
+    drawn = vizpub("message", RUN, name).out.splitlines()
     assert len(drawn) == 2 + message["first_receptions"] + 1
     assert drawn[2].startswith(str(message["publisher_name"]))
 
@@ -220,7 +220,7 @@ ENDLESS = (
         (("path", RUN, "nobody", "no one"), unknown("peer", "nobody")),
         (("topic", RUN, "alrt", "--at", "50"), unknown("topic", "alrt", "alerts")),
         (("topic", RUN, "alerts", "--at", "1000"), str(OutOfRange("interval", "1000", ""))),
-        (("dissemination", RUN, "m"), unknown("message", "m")),
+        (("message", RUN, "m"), unknown("message", "m")),
         (("query", "nosuch", "overlay", "-p", "at=1"), unknown("run", "nosuch")),
         (("query", RUN, "overlay"), f"at {MISSING}"),
         (("query", RUN, "overlay", "-p", "at=1", "-p", "when=2"), "parameter when"),
@@ -272,20 +272,20 @@ def test_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> None
 
 
 def test_difference_is_found_by_verify_and_mended_by_rebuild(vizpub: Shell) -> None:
-    assert vizpub("verify", RUN).code == 0
+    assert vizpub("neo4j", "verify", RUN).code == 0
     with connect(vizpub.connection) as driver:
         driver.execute_query(
             "MATCH (:Peer {run: $run})-[r:LINK]->() WITH r LIMIT 1 DELETE r",
             run=RUN, database_=vizpub.connection.database,
         )  # fmt: skip
-    found = vizpub("verify", RUN, "--format", "json")
+    found = vizpub("neo4j", "verify", RUN, "--format", "json")
     assert found.code == 1
     (difference,) = json.loads(found.out)
     assert difference["table"] == "links"
     assert difference["should be"] == difference["in Neo4j"] + 1
-    assert f"vizpub rebuild {RUN}" in found.err
-    assert vizpub("rebuild", RUN).code == 0
-    assert vizpub("verify", RUN).code == 0
+    assert f"vizpub neo4j rebuild {RUN}" in found.err
+    assert vizpub("neo4j", "rebuild", RUN).code == 0
+    assert vizpub("neo4j", "verify", RUN).code == 0
 
 
 ASKING = (
@@ -293,8 +293,8 @@ ASKING = (
     ("query", RUN, "overlay", "-p", "at=50"),
     ("topic", RUN, "alerts", "--at", "50"),
     ("cypher", "RETURN 1"),
-    ("verify", RUN),
-    ("load", RUN),
+    ("neo4j", "verify", RUN),
+    ("neo4j", "load", RUN),
     ("export", "gexf", RUN, "--from", "50", "--to", "50"),
 )
 

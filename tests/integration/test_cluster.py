@@ -298,7 +298,7 @@ def test_simulations_spread_over_the_cluster_are_those_of_their_seeds(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     world = ("--peers", "20", "--intervals", "8", "--publications", "every:4", "--seed", "3")
-    words = ("simulate", "poldercast", *world, "--runs", "2", "--out", "both")
+    words = ("lab", "simulate", "poldercast", *world, "--runs", "2", "--out", "both")
     vizpub(cluster, tmp_path, *words)
     check_seeds("poldercast", tmp_path)
 
@@ -308,7 +308,7 @@ def test_experiment_on_the_cluster_meets_the_claims_met_here(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     (tmp_path / "rings.toml").write_text(TEXT, "utf-8")
-    told = vizpub(cluster, tmp_path, "experiment", "run", "rings.toml", "--out", "out")
+    told = vizpub(cluster, tmp_path, "lab", "experiment", "run", "rings.toml", "--out", "out")
     tells(told, "2 of 3")
 
 

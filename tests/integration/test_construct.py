@@ -29,7 +29,7 @@ def test_overlay_has_the_metrics_that_its_reports_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = f"construct cd-max-ref {WORLD} --out stars --ingest stars --no-load"
+    line = f"lab construct cd-max-ref {WORLD} --out stars --ingest stars --no-load"
     result = vizpub_here(*shlex.split(line))
     assert result.returncode == 0, result.stderr
     reports = reported(tmp_path / "stars/reports", 1)
@@ -42,7 +42,7 @@ def test_overlay_has_the_metrics_that_its_reports_give(
     topics = run.metrics("topics").to_pylist()
     assert all(row["topic_diameter"] <= 2 for row in topics)
 
-    result = vizpub_here(*shlex.split("construct gm --run stars --at 1 --out again"))
+    result = vizpub_here(*shlex.split("lab construct gm --run stars --at 1 --out again"))
     assert result.returncode == 0, result.stderr
     again = reported(tmp_path / "again/reports", 0)
     assert [(one.peer, sorted(one.topics or ())) for one in again] == [

@@ -80,13 +80,13 @@ def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
 
     with connected(vizpub.connection) as neo4j, pytest.raises(KeyboardInterrupt):
         load_run(neo4j.driver, neo4j.database, run.facts, run, stop)
-    for words in (("verify", RUN), ("verify", RUN, "--full")):
+    for words in (("neo4j", "verify", RUN), ("neo4j", "verify", RUN, "--full")):
         refused = vizpub(*words)
         assert refused.exit_code == 1
         assert "rebuild" not in refused.stderr
-        assert f"vizpub load {RUN}" in refused.stderr
-    assert vizpub("load", RUN).exit_code == 0
-    assert vizpub("verify", RUN).exit_code == 0
+        assert f"vizpub neo4j load {RUN}" in refused.stderr
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
+    assert vizpub("neo4j", "verify", RUN).exit_code == 0
 
 
 @pytest.mark.long
@@ -104,7 +104,7 @@ def test_load_that_waited_for_a_later_append_loads_that(
         command(settings, older)
         with connected(vizpub.connection) as neo4j:
             assert neo4j.open_run(RUN).facts.generation == 1, command
-    assert vizpub("verify", RUN, "--full").exit_code == 0
+    assert vizpub("neo4j", "verify", RUN, "--full").exit_code == 0
 
 
 OVERLAY = ("query", RUN, "overlay", "-p", "at=0")
@@ -114,11 +114,11 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     stored: Store, vizpub: Calls, edges: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
-    for words in (OVERLAY, ("verify", RUN)):
+    for words in (OVERLAY, ("neo4j", "verify", RUN)):
         absent = vizpub(*words)
         assert absent.exit_code == 2
-        tells(absent.stderr, f"'{RUN}'", f"vizpub load {RUN}")
-    assert vizpub("load", RUN).exit_code == 0
+        tells(absent.stderr, f"'{RUN}'", f"vizpub neo4j load {RUN}")
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "b")]
 
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
@@ -126,14 +126,14 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     assert kept.exit_code == 0, kept.stderr
     tells(kept.stderr, stale_copy_message(RUN))
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "x")]
-    assert vizpub("verify", RUN).exit_code == 0
+    assert vizpub("neo4j", "verify", RUN).exit_code == 0
 
 
 def test_copy_of_a_run_that_is_being_written_is_not_removed(
     stored: Store, vizpub: Calls, edges: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
-    assert vizpub("load", RUN).exit_code == 0
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
     with writing(vizpub.workspace, RUN):
         refused = vizpub("runs", "remove", RUN, "--yes")
     assert refused.exit_code == 2
@@ -146,12 +146,12 @@ def test_copy_of_a_replaced_run_is_removed_without_load(
     stored: Store, vizpub: Calls, edges: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
-    assert vizpub("load", RUN).exit_code == 0
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
     edges.write_text("interval,src,dst\n0,a,y\n")
     unloaded = vizpub("ingest", str(edges), "--run", RUN, "--replace", "--no-load")
     assert unloaded.exit_code == 0, unloaded.stderr
     tells(unloaded.stderr, stale_copy_message(RUN))
-    tells(vizpub(*OVERLAY).stderr, f"vizpub load {RUN}")
+    tells(vizpub(*OVERLAY).stderr, f"vizpub neo4j load {RUN}")
 
 
 def test_copy_of_an_earlier_run_is_named_by_verify(
@@ -159,15 +159,15 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
     copied(stored("copies-elsewhere", edges), tmp_path / "elsewhere", RUN)
-    assert vizpub("load", RUN).exit_code == 0
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
     elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
-    found = vizpub(*elsewhere, "verify", RUN)
+    found = vizpub(*elsewhere, "neo4j", "verify", RUN)
     assert (found.exit_code, found.stdout) == (1, "")
-    tells(found.stderr, EARLIER_COPY, f"vizpub load {RUN}")
+    tells(found.stderr, EARLIER_COPY, f"vizpub neo4j load {RUN}")
     for words, unknown in (
         (("query", RUN, "relays", "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
-        (("dissemination", RUN, "m"), "receptions"),
+        (("message", RUN, "m"), "receptions"),
     ):
         refused = vizpub(*words)
         assert (refused.exit_code, refused.stdout) == (2, "")

@@ -100,7 +100,7 @@ def running(vizpub: Vizpub, folder: Path) -> Vizpub:
     path.write_text(TEXT, "utf-8")
 
     def call(*options: str) -> CompletedProcess[str]:
-        return vizpub("experiment", "run", str(path), "--out", str(folder / "out"), *options)
+        return vizpub("lab", "experiment", "run", str(path), "--out", str(folder / "out"), *options)
 
     return call
 
@@ -161,7 +161,9 @@ def test_shipped_experiment_on_dissemination_meets_its_claims(
 ) -> None:
     """By a seed of each group; what is claimed of the full scale is only shown."""
     out = tmp_path / "out"
-    done = vizpub_here("experiment", "run", "dissemination", "--runs", "1", "--out", str(out))
+    done = vizpub_here(
+        "lab", "experiment", "run", "dissemination", "--runs", "1", "--out", str(out)
+    )
     assert done.returncode == 0, done.stderr
     outcomes = {row["what"]: row["outcome"] for row in rows(out / "published.csv")}
     shown = ("Mean hops, F = 2", "Mean hops, F = 3")
@@ -175,7 +177,7 @@ def test_shipped_experiment_on_all_systems_meets_its_claims(
 ) -> None:
     """By a seed of each group without churn; what churn does is only shown, and not run here."""
     out = tmp_path / "out"
-    words = ["experiment", "run", "dissemination-of-all", "--runs", "1", "--only", "calm"]
+    words = ["lab", "experiment", "run", "dissemination-of-all", "--runs", "1", "--only", "calm"]
     done = vizpub_here(*words, "--out", str(out))
     assert done.returncode == 0, done.stderr
     outcomes = {row["what"]: row["outcome"] for row in rows(out / "published.csv")}
@@ -193,7 +195,7 @@ def test_shipped_experiment_meets_the_claims_of_a_setting(
 ) -> None:
     """By a seed of each group; claims of other settings are unknown then."""
     out = tmp_path / "out"
-    words = ["experiment", "run", name, "--runs", "1", "--only", setting]
+    words = ["lab", "experiment", "run", name, "--runs", "1", "--only", setting]
     done = vizpub_here(*words, "--out", str(out))
     assert done.returncode == 0, done.stderr
     outcomes = [row["outcome"] for row in rows(out / "published.csv")]
@@ -253,7 +255,16 @@ def test_missing_data_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
     monkeypatch.delenv("VIZPUB_DATA", raising=False)
-    words = ["experiment", "run", "table-4.3", "--out", str(tmp_path), "--data", str(tmp_path)]
+    words = [
+        "lab",
+        "experiment",
+        "run",
+        "table-4.3",
+        "--out",
+        str(tmp_path),
+        "--data",
+        str(tmp_path),
+    ]
     refused = vizpub_here(*words)
     assert refused.returncode == 2
     tells(refused.stderr, "skype.avt.gz")

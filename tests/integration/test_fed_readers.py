@@ -57,7 +57,7 @@ def questions(final: int, settled: int) -> Iterator[tuple[str, ...]]:
     ]
     if settled >= 0:
         asked += [("metrics", RUN, of, "--to", str(settled)) for of in (*TABLES, "messages")]
-        asked.append(("dissemination", RUN, f"m{settled}"))
+        asked.append(("message", RUN, f"m{settled}"))
     yield from ((*words, "--format", "csv") for words in asked)
     yield "export", "gexf", RUN, "--from", at, "--to", at
     if settled >= 0:

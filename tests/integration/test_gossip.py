@@ -33,8 +33,8 @@ pytestmark = pytest.mark.spark
 
 PEERS, EVENTS, GAMMA, TTL, SEED = 200, 30, 0.4, 6, 8
 SIMULATED = (
-    f"simulate gossip --peers {PEERS} --topology poisson:5 --workload bernoulli:0.15 --ttl {TTL} "
-    f"--gamma {GAMMA} --intervals 12 --seed {SEED} --ingest gossip --no-load"
+    f"lab simulate gossip --peers {PEERS} --topology poisson:5 --workload bernoulli:0.15 "
+    f"--ttl {TTL} --gamma {GAMMA} --intervals 12 --seed {SEED} --ingest gossip --no-load"
 )
 WORLDS = [
     NetworkCase(
@@ -142,7 +142,7 @@ def test_experiment_writes_its_report(
     monkeypatch.setattr(points, "_SIZES", {"small": (200, 300)})
     monkeypatch.setattr(points, "_ABOVE", (0.05, 0.2, 0.4, 0.6, 0.8, 1.0))
     monkeypatch.setattr(points, "_SIGMAS", (0.1, 0.3, 1.0))
-    line = f"experiment run gossip-complex-networks --runs 1 --out {tmp_path}"
+    line = f"lab experiment run gossip-complex-networks --runs 1 --out {tmp_path}"
     done = vizpub_here("--workspace", str(tmp_path / "workspace"), *shlex.split(line))
     assert done.returncode == 0, done.stderr
     tells(done.stderr + done.stdout, tmp_path / "report.md")

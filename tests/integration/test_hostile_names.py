@@ -203,7 +203,7 @@ def unsafe(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", some_of(TAKEN, 4))
 def test_commands_take_hostile_names(vizpub: Hostile, name: str) -> None:
-    drawn = vizpub.done("dissemination", RUN, "--", name)
+    drawn = vizpub.done("message", RUN, "--", name)
     assert unsafe(drawn) == set()
     links = json.loads(vizpub.done("topic", RUN, "--at", "0", "-f", "json", "--", name))
     assert {(link["src"], link["dst"]) for link in links if link["dst"]} == {(name, after(name))}
@@ -230,7 +230,7 @@ def test_machine_readable_output_holds_hostile_names_unchanged(
 @pytest.mark.parametrize("form", ["md", "table"])
 def test_tables_for_people_hold_no_control_characters(vizpub: Hostile, form: str) -> None:
     assert unsafe(vizpub.done("query", RUN, "overlay", "-p", "at=0", "-f", form)) == set()
-    assert unsafe(vizpub.done("runs", "show", RUN, "quarantine", "-f", form)) == set()
+    assert unsafe(vizpub.done("sql", RUN, "FROM quarantine", "-f", form)) == set()
 
 
 def test_csv_export_holds_hostile_names_unchanged(vizpub: Hostile, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_impossible_run_name_is_refused(vizpub: Hostile, name: str) -> None:
     elsewhere = vizpub.workspace / "x"
     elsewhere.mkdir(exist_ok=True)
     (elsewhere / "run.json").write_text("{}")
-    for words in (("runs", "show"), ("runs", "remove", "--yes"), ("load",)):
+    for words in (("runs", "show"), ("runs", "remove", "--yes"), ("neo4j", "load")):
         result = vizpub(*words, "--", name)
         assert result.exit_code == 2, result.output
         assert result.stderr.startswith("error: ")
@@ -299,4 +299,4 @@ def test_run_of_hostile_names_is_listed_shown_and_removed(
     assert list((vizpub.workspace / "runs").iterdir()) == []
     assert vizpub.graph.ask("MATCH (n) WHERE n.key STARTS WITH $run RETURN n", run=RUN) == []
     shutil.move(kept, place)  # for the tests that come after it
-    vizpub.done("load", RUN)
+    vizpub.done("neo4j", "load", RUN)

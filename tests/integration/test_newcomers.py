@@ -102,7 +102,7 @@ def test_worst_message_of_a_trace_who_missed_it_and_why_are_found(with_a_trace: 
     message = messages[place_of("message", short, messages)]
     assert delivered[message] <= events["publishMessage"][message]  # to its publisher alone
 
-    printed = with_a_trace.types(f"missed gossipsub {short}")
+    printed = with_a_trace.types(f"message gossipsub {short} --missed")
     why = dict(re.findall(r"^(12D3\S+) +\d+ +\d+  (.+)$", printed, re.MULTILINE))
     found = {peers[place_of("peer", peer, peers)]: text for peer, text in why.items()}
     assert len(found) == int(worst.split()[head.split().index("eligible")])
@@ -143,8 +143,8 @@ def test_two_protocols_become_a_sentence_with_a_confidence_interval(
     monkeypatch.setenv("VIZPUB_WORKSPACE", "ws")
     newcomer = Newcomer(vizpub_here)
     size = "--peers 20 --intervals 8 --runs 3 --publications every:4 --no-load"
-    newcomer.types(f"simulate poldercast {size} --ingest rings")
-    newcomer.types(f"simulate scribe {size} --ingest trees")
+    newcomer.types(f"lab simulate poldercast {size} --ingest rings")
+    newcomer.types(f"lab simulate scribe {size} --ingest trees")
     printed = newcomer.types("compare 'rings*' 'trees*' --metrics hops_mean")
     sentence = " ".join(printed[printed.index("hops_mean: ") :].split())
     found = re.search(

@@ -184,7 +184,7 @@ def test_readers_of_metrics_have_the_own_ones(lab: Lab) -> None:
         assert "mesh_stability" in next(csv.reader(drawn))
     worst = lab.done("metrics", "own", "peers", "--sort", "-core_number", "--limit", "1")
     assert str(max(cores)) in worst
-    columns = lab.done("tables", "metrics/peers", "--run", "own", "--format", "json")
+    columns = lab.done("runs", "tables", "metrics/peers", "--run", "own", "--format", "json")
     last = json.loads(columns)[-1]
     assert (last["column"], last["type"]) == ("core_number", "double or null")
     assert last["meaning"].startswith("Largest k so that")
@@ -282,7 +282,7 @@ def test_appended_run_has_the_own_metrics_of_one_ingest(
     without = lab.call("ingest", third, "--run", "parts", "--no-load", "--append")
     assert without.returncode == 2
     tells(without.stderr, "'parts'", "degree_assortativity", "--metric FILE.py:NAME", "--replace")
-    assert lab.call("settle", "parts", "--no-load").returncode == 2
+    assert lab.call("runs", "settle", "parts", "--no-load").returncode == 2
     left = Run.open(lab.folder / "ws", "parts").metrics("peers").to_arrow()
     assert left.equals(whole.metrics("peers").to_arrow())
 

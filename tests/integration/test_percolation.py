@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 GAMMA = 0.4
 SIMULATED = (
-    "simulate gossip --peers 400 --topology poisson:6 --workload bernoulli:0.2 "
+    "lab simulate gossip --peers 400 --topology poisson:6 --workload bernoulli:0.2 "
     f"--gamma {GAMMA} --ttl 400 --intervals 6 --publications each:10 --seed 5 "
     "--ingest gossip --no-load"
 )

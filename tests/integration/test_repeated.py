@@ -58,7 +58,7 @@ def commands(inputs: list[Path]) -> dict[str, list[str]]:
     return {
         "ingest": ["ingest", first, "--run", "lab", "--no-load"],
         "append": ["ingest", second, "--run", "lab", "--append", "--no-load"],
-        "settle": ["settle", "lab", "--no-load"],
+        "settle": ["runs", "settle", "lab", "--no-load"],
     }
 
 

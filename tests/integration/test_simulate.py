@@ -20,7 +20,7 @@ Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = pytest.mark.spark
 
-TWO_RUNS = "simulate {} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2"
+TWO_RUNS = "lab simulate {} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def check_study(folder: Path, protocol: str) -> None:
 def test_missing_workload_file_is_refused_in_parallel_runs(
     flood: str, vizpub_process: Vizpub
 ) -> None:
-    line = f"simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"
+    line = f"lab simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"
     refused = vizpub_process(*shlex.split(line))
     assert refused.returncode == 2, refused.stderr
     tells(refused.stderr, "nowhere.csv")

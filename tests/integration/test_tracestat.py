@@ -38,7 +38,7 @@ def recorded() -> dict[str, Any]:
 
 def asked(run: StoredRun, *words: str) -> dict[str, Any]:
     workspace = str(Path(run.directory).parents[1])
-    call = ["--workspace", workspace, "summary", run.name, *words, "--format", "json"]
+    call = ["--workspace", workspace, "runs", "summary", run.name, *words, "--format", "json"]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 0, result.output
     return dict(json.loads(result.stdout))

@@ -1,4 +1,4 @@
-"""`vizpub collect` as a process of its own."""
+"""`vizpub live collect` as a process of its own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Collecting:
     def command(self, *options: str) -> list[str]:
         vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(self.place.workspace)]
         told = ["--lateness", "2s", "--port", str(self.port)]
-        return [*vizpub, "collect", "lab", *self.options, *told, *options]
+        return [*vizpub, "live", "collect", "lab", *self.options, *told, *options]
 
     def start(self) -> None:
         self.process = subprocess.Popen(

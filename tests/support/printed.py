@@ -125,7 +125,7 @@ def python_anew(page: str) -> str:
 def simulated(run: str) -> list[str]:
     """The words, behind `vizpub`, of the command that makes a run of the page of queries."""
     text = QUERIES.read_text("utf-8").replace("\\\n", " ")
-    (line,) = re.findall(rf"^vizpub (simulate .+ --ingest {run})$", text, re.MULTILINE)
+    (line,) = re.findall(rf"^vizpub (lab .+ --ingest {run})$", text, re.MULTILINE)
     return shlex.split(line)
 
 

@@ -1,4 +1,4 @@
-"""`vizpub watch lab` as a process of its own, and what it shows."""
+"""`vizpub live watch lab` as a process of its own, and what it shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def watching(*options: str, terminal: bool = False, workspace: Path = ROOT) -> I
     here, there = pty.openpty() if terminal else os.pipe()
     vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace)]
     process = subprocess.Popen(
-        [*vizpub, "watch", "lab", *options],
+        [*vizpub, "live", "watch", "lab", *options],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=there,

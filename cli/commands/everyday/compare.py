@@ -85,7 +85,7 @@ def compare(
     window: Window,
     output: Output,
 ) -> None:
-    """Compare runs, systems and seeds: means with 95 % confidence intervals.
+    """Compare runs, systems and seeds, with 95 % confidence intervals.
 
     Runs that differ only in the seed are replicates of one group. Two groups are also
     compared with each other, in pairs of runs if both have the same seeds. A run is measured over

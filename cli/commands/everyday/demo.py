@@ -52,7 +52,7 @@ _STEPS = (
         "A shortest path between two peers in interval 80",
         f"path {_RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
-    _Step("How a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
+    _Step("How a message spread in topic 'alerts'", f"message {_RUN} {_MESSAGE}"),
     _Step(
         "In Cypher: who publishes on each topic",
         "cypher 'MATCH (p:Peer {{run: $run}})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
@@ -77,10 +77,11 @@ def demo(
         typer.Option("--out", metavar="DIR", help="Directory for the Gephi file and the plots."),
     ] = Path("demo"),
 ) -> None:
-    """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
+    """Show what vizpub does, on a real trace of gossipsub.
 
-    Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
-    plots it. If the run exists already, it is only queried.
+    The trace has 30 peers, 110 seconds and 64 messages. The command ingests it, starts the local
+    Neo4j, loads the run, queries, exports and plots it. If the run exists already, it is only
+    queried.
 
     Examples:
 

@@ -10,6 +10,7 @@ import typer
 
 from vizpub.cli.options import OpenBrowser, OptionalRun
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.streams import launch_pages
 from vizpub.model.errors import UseError
 
@@ -24,14 +25,19 @@ class _Serving:
     ] = 0
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on; other machines need a token."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; other machines need a token.",
+            rich_help_panel=RARE,
+        ),
     ] = "127.0.0.1"
     launch: OpenBrowser = None
     allow_commands: Annotated[
         bool,
         typer.Option(
             "--allow-commands",
-            help="Let the page tell peers of a collected run to leave and join (vizpub tell).",
+            help="Let the page tell peers of a collected run to leave and join (vizpub live tell).",
+            rich_help_panel=RARE,
         ),
     ] = False
 
@@ -41,7 +47,7 @@ def explore(
     serving: _Serving,
     run: OptionalRun = None,
 ) -> None:
-    """Watch a run in a web browser: its overlay over time, its metrics, and how messages spread.
+    """Watch a run in a web browser: its overlay, metrics and messages.
 
     Without RUN, the page lists the runs. It needs neither Neo4j nor Spark: it reads the run's
     files until you press Ctrl-C, and follows a run that is collected. It writes only layouts, to

@@ -196,7 +196,7 @@ def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[Metric
     names = stored.definition("metrics/peers").names
     for name in options.attributes:
         if name not in names:
-            raise UnknownName("attribute", name, names, "vizpub tables metrics/peers")
+            raise UnknownName("attribute", name, names, "vizpub runs tables metrics/peers")
     columns = ["peer", "interval", *options.attributes]
     return run_lengths(stored.scan("metrics/peers", columns), options.attributes)
 
@@ -236,7 +236,7 @@ def csv(
 ) -> None:
     """Write tables of a run as CSV with a header: links.csv, metrics-overlay.csv, …
 
-    Without -o, a single table goes to stdout. A null is an empty field; `vizpub tables`
+    Without -o, a single table goes to stdout. A null is an empty field; `vizpub runs tables`
     explains the columns.
 
     Examples:

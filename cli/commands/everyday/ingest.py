@@ -21,11 +21,11 @@ from vizpub.cli.options import (
     NoBetweenness,
     NoLoad,
     Output,
-    RunName,
     comma_list,
 )
 from vizpub.cli.service import LoadOptions, remove_stale
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import to_stdout
 from vizpub.cli.terminal.streams import is_closed
 from vizpub.model.clock import parse_duration_us
@@ -68,11 +68,19 @@ class ReadingOptions:
     gap_tolerance: GapTolerance = 0
     input_run: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="The run to ingest if the input holds several."),
+        typer.Option(
+            metavar="RUN",
+            help="The run to ingest if the input holds several.",
+            rich_help_panel=RARE,
+        ),
     ] = None
     reporters_only: Annotated[
         bool,
-        typer.Option("--reporters-only", help="Leave out peers that do not report themselves."),
+        typer.Option(
+            "--reporters-only",
+            help="Leave out peers that do not report themselves.",
+            rich_help_panel=RARE,
+        ),
     ] = False
     message_window: Annotated[
         int | None,
@@ -80,16 +88,21 @@ class ReadingOptions:
             metavar="N",
             min=0,
             help="With --append: intervals after which a message is final (default: 64).",
+            rich_help_panel=RARE,
         ),
     ] = None
     max_line: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
+        typer.Option(
+            metavar="SIZE", help="Refuse longer lines (default: 64MB).", rich_help_panel=RARE
+        ),
     ] = None
     undirected: Annotated[
         bool,
         typer.Option(
-            "--undirected", help="Read each row of an edge list as a link in both directions."
+            "--undirected",
+            help="Read each row of an edge list as a link in both directions.",
+            rich_help_panel=RARE,
         ),
     ] = False
     columns: Annotated[
@@ -97,11 +110,16 @@ class ReadingOptions:
         typer.Option(
             metavar="A,B,…",
             help="Columns of delimited text, such as src,dst,-,interval (- skips one).",
+            rich_help_panel=RARE,
         ),
     ] = None
     time_unit: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Unit of times that are numbers, such as 1s or 1ms."),
+        typer.Option(
+            metavar="DURATION",
+            help="Unit of times that are numbers, such as 1s or 1ms.",
+            rich_help_panel=RARE,
+        ),
     ] = None
     layers: Annotated[
         str | None,
@@ -113,6 +131,7 @@ class ReadingOptions:
             metavar="|".join(ENGINES),
             help="Engine that measures the overlay.",
             autocompletion=complete_engines,
+            rich_help_panel=RARE,
         ),
     ] = "auto"
     no_betweenness: NoBetweenness = False
@@ -124,6 +143,7 @@ class ReadingOptions:
             show_default=f"{Measures.max_edge_visits:g}",
             help="Sample metrics that would traverse more links per interval: n·(n+m) for "
             "betweenness, 1/64 of that for distances.",
+            rich_help_panel=RARE,
         ),
     ] = Measures.max_edge_visits
     metric: OwnMetrics = None
@@ -141,29 +161,33 @@ class IngestOptions(LoadOptions):
     ] = False
     no_settle: Annotated[
         bool,
-        typer.Option("--no-settle", help="With --append: fail if the run must be rebuilt."),
+        typer.Option(
+            "--no-settle",
+            help="With --append: fail if the run must be rebuilt.",
+            rich_help_panel=RARE,
+        ),
     ] = False
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 1 if any input was refused or damaged.")
     ] = False
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="Ingest the rest even if most input is refused.",
+            rich_help_panel=RARE,
+        ),
     ] = False
     no_load: NoLoad = False
     master: Master = None
     profile: Annotated[
         bool,
-        typer.Option("--profile", help="Show time, processor time, rows and memory of each stage."),
+        typer.Option(
+            "--profile",
+            help="Show time, processor time, rows and memory of each stage.",
+            rich_help_panel=RARE,
+        ),
     ] = False
-
-
-@dataclass(frozen=True)
-class SettleOptions(LoadOptions):
-    """Options for the run that is rebuilt."""
-
-    metric: OwnMetrics = None
-    no_load: NoLoad = False
-    master: Master = None
 
 
 def ingest(
@@ -176,11 +200,11 @@ def ingest(
     options: IngestOptions,
     output: Output,
 ) -> None:
-    """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
+    """Read reports or a trace into a run: tables, metrics and a graph.
 
-    Records that cannot be read go to the table `quarantine` and are counted. The rest is
-    ingested, unless most records were refused. The same command resumes an ingest that was
-    interrupted. With --append, it adds files that the run does not have yet.
+    The graph is loaded into Neo4j. Records that cannot be read go to the table `quarantine` and are
+    counted. The rest is ingested, unless most records were refused. The same command resumes an
+    ingest that was interrupted. With --append, it adds files that the run does not have yet.
 
     Examples:
 
@@ -204,14 +228,14 @@ def ingest(
         outcome = run_ingest(_request(settings, files, run, reading, options), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' {ALREADY}")
-    _show(outcome.run, output, settings)
+    show_ingested(outcome.run, output, settings)
     for line in _account_lines(outcome.account) if options.profile else ():
         settings.say(line)
     if not outcome.already_complete:
         settings.say(outcome.account.summary_line())
     refusals = []
     if count := outcome.run.rows("quarantine"):
-        see = f"vizpub runs show {run} quarantine"
+        see = f"vizpub sql {run} 'FROM quarantine'"
         refusals = [f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}"]
     if refusals and not options.strict:
         settings.say(refusals[0])
@@ -225,41 +249,7 @@ def ingest(
         raise CheckFailed("some input was refused or damaged (--strict)", details)
 
 
-def settle(
-    settings: Settings,
-    run: RunName,
-    options: SettleOptions,
-    output: Output,
-) -> None:
-    """Rebuild a run from all of its files, with late reports.
-
-    An append leaves out and counts reports of final intervals, and anything about final messages.
-    This command ingests all files of the run again, with the run's own options, beside the old run,
-    which it then replaces in one step. Give the run's own metrics again (--metric).
-
-    Example:
-
-    ```
-    vizpub settle live
-    ```
-    """
-    from vizpub.ingest.measures.own import load_own_metrics
-    from vizpub.ingest.pipeline import settle_run
-    from vizpub.runstore.store import open_run
-
-    with settings.progress() as progress:
-        stored = open_run(settings.workspace, run)
-        metrics = load_own_metrics(options.metric or ())
-        outcome = settle_run(stored, metrics, options.master, progress)
-    _show(outcome.run, output, settings)
-    settings.say(outcome.account.summary_line())
-    if options.no_load:
-        remove_stale(settings, outcome.run)
-    else:
-        load_stored(settings, outcome.run, options)
-
-
-def _show(run: StoredRun, output: Output, settings: Settings) -> None:
+def show_ingested(run: StoredRun, output: Output, settings: Settings) -> None:
     """Print the summary, unless stdout is closed, which does not stop the command."""
     if to_stdout(output.file) and is_closed(sys.stdout):
         return

@@ -16,6 +16,7 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UnknownName, UseError
 
@@ -55,6 +56,7 @@ class _Part:
             metavar="P",
             help="For percolation: probability that a neighbour without a subscription gets a copy "
             "(default: as observed in the run).",
+            rich_help_panel=RARE,
         ),
     ] = None
     sigma: Annotated[
@@ -62,6 +64,7 @@ class _Part:
         typer.Option(
             metavar="P",
             help="For percolation: probability that a peer subscribes (default: as observed).",
+            rich_help_panel=RARE,
         ),
     ] = None
     totals: Annotated[
@@ -87,12 +90,12 @@ def metrics(
         ),
     ] = "overlay",
 ) -> None:
-    """Print the metrics of a run: per interval, or of its peers, topics or messages.
+    """Print metrics of a run: per interval, peer, topic or message.
 
     `gauges` are the system's own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
-    happened; the table is stored with the run, for compare and plot.
-    `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
+    happened; the table is stored with the run, for compare and plot. `vizpub runs tables
+    metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
 
     Examples:
 

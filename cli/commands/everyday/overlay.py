@@ -1,4 +1,4 @@
-"""`vizpub path`, `topic`, `topics`, `dissemination`, `missed`: frequent queries as commands."""
+"""`vizpub path`, `topic` and `message`: frequent questions as commands."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
-from vizpub.cli.completion import complete_peers, complete_topics
-from vizpub.cli.options import (
-    Layers,
-    Limit,
-    MessageName,
-    Moment,
-    OptionalMessage,
-    Output,
-    RunName,
-    comma_list,
-)
+from vizpub.cli.completion import complete_layers, complete_peers, complete_topics
+from vizpub.cli.options import Limit, Moment, OptionalMessage, Output, RunName, comma_list
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -48,9 +39,9 @@ def path(
     output: Output,
     every: Annotated[bool, typer.Option("--all", help="Print all shortest paths.")] = False,
 ) -> None:
-    """Find a shortest path between two peers along the overlay's links at a given time.
+    """Find a shortest path of links between two peers at a given time.
 
-    If there is no path, a message says so.
+    If there is no path, a message says so. In Cypher: `vizpub query RUN shortest-path`.
 
     Examples:
 
@@ -90,75 +81,121 @@ def _path_rows(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
 def topic(
     settings: Settings,
     run: RunName,
-    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)],
     moment: Moment,
     output: Output,
+    name: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)
+    ] = None,
+    limit: Limit = 0,
 ) -> None:
-    """Print a topic's part of the overlay at a given time: its subscribers and their links.
+    """Print a topic's links between subscribers, or list the topics.
+
+    The list has the topics with the most subscribers first. `links` counts the links between two
+    subscribers, `messages` and `publishers` what was published up to then. `vizpub metrics RUN
+    topics` has more for each interval: diameters, components, hit ratios. In Cypher: `vizpub query
+    RUN topics`, and `vizpub query RUN topic-subgraph`.
 
     Examples:
 
     ```
+    vizpub topic monday
+    vizpub topic monday --at 12 --layers ring --limit 10
     vizpub topic monday news --at 12
     vizpub topic monday news --at 12 --layers mesh -o news.csv
     ```
     """
-    if stored := run_of_workspace(settings, run):
-        from vizpub.questions import frequent
-
-        rows = frequent.topic(stored, name, moment.at, comma_list(moment.layers))
-        _show(rows, output, settings)
-    else:
-        print_answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
-
-
-def topics(
-    settings: Settings, run: RunName, moment: Moment, output: Output, limit: Limit = 0
-) -> None:
-    """List the topics at a given time, those with the most subscribers first.
-
-    `links` counts the links between two subscribers, `messages` and `publishers` what was
-    published up to then. `vizpub metrics RUN topics` has more for each interval: diameters,
-    components, hit ratios.
-
-    Examples:
-
-    ```
-    vizpub topics monday --limit 10
-    vizpub topics monday --at 12 --layers ring -o topics.csv
-    ```
-    """
-    if stored := run_of_workspace(settings, run):
-        from vizpub.questions import frequent
-
-        rows = frequent.topics(stored, moment.at, comma_list(moment.layers))
-        interval = stored.clock.interval_of(stored.tick_at(moment.at))
-        provisional = stored.facts.provisional(interval)
-        _show(rows.slice(0, limit or None), output, settings, provisional)
-    else:
+    if not (stored := run_of_workspace(settings, run)):
         from vizpub.graphstore.ask.queries import Limits
 
-        limits = Limits(rows=limit or None)
-        print_answer(settings, output, "topics", run, asdict(moment), limits)
+        query = "topics" if name is None else "topic-subgraph"
+        values = asdict(moment) | {"topic": name}
+        print_answer(settings, output, query, run, values, Limits(rows=limit or None))
+        return
+    from vizpub.questions import frequent
+
+    layers, provisional = comma_list(moment.layers), ""
+    if name is None:
+        rows = frequent.topics(stored, moment.at, layers)
+        interval = stored.clock.interval_of(stored.tick_at(moment.at))
+        provisional = stored.facts.provisional(interval)
+    else:
+        rows = frequent.topic(stored, name, moment.at, layers)
+    _show(rows.slice(0, limit or None), output, settings, provisional)
 
 
-def dissemination(
+@dataclass(frozen=True)
+class _MissedOptions:
+    """Choice of the peers that missed messages, and how they are counted."""
+
+    missed: Annotated[
+        bool,
+        typer.Option("--missed", help="Print who never received it, and why; or of all messages."),
+    ] = False
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="topic|peer|interval|message",
+            help="With --missed, of all messages: count apart by this, or by several: "
+            "topic,interval.",
+        ),
+    ] = None
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="With --missed: only neighbours over links of these layers.",
+            autocompletion=complete_layers,
+        ),
+    ] = None
+
+
+def message(
+    ctx: typer.Context,
     settings: Settings,
     run: RunName,
-    message: MessageName,
     output: Output,
+    part: _MissedOptions,
+    message: OptionalMessage = None,
 ) -> None:
-    """Print how a message spread: as a tree, or every reception in the other formats.
+    """Print how a message spread, or who missed it or any message, and why.
 
-    The tree has delays since the publication, the other formats the times of the run.
+    A table shows the tree of first receptions with delays since the publication; the other formats
+    have every reception, with times of the run.
+
+    With --missed, only eligible peers count. A peer refused the message, no peer received it, the
+    peer left while it spread, had no neighbours, or none of its neighbours had it. Neighbours are
+    those at the publication, over links in either direction.
+
+    With --missed and without MESSAGE, `missed` counts pairs of a message and a peer, of so many
+    `messages` and `peers`; `share` is of all pairs with an eligible peer, with --by of those of the
+    topic, peer or interval.
+
+    In Cypher: `vizpub query RUN dissemination-tree`, and `vizpub query RUN missed-subscribers`.
 
     Examples:
 
     ```
-    vizpub dissemination monday m17
-    vizpub dissemination monday m17 --format csv
+    vizpub message monday m17
+    vizpub message monday m17 --format csv
+    vizpub message monday m17 --missed
+    vizpub message monday m17 --missed --layers mesh -o missed.csv
+    vizpub message monday --missed --by topic
     ```
     """
+    if part.missed:
+        _print_missed(settings, run, message, output, part)
+        return
+    for name in ("by", "layers"):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UseError(f"--{name} goes with --missed")
+    if message is None:
+        raise UseError(f"name a message; to list them: vizpub metrics {run} messages")
+    _print_spread(settings, run, message, output)
+
+
+def _print_spread(settings: Settings, run: str, message: str, output: Output) -> None:
+    """Print the tree of a message, or its receptions."""
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
@@ -186,44 +223,15 @@ def dissemination(
     show_rows(OutputRows(names, timed, provisional=provisional), output, settings)
 
 
-def missed(
-    settings: Settings,
-    run: RunName,
-    output: Output,
-    message: OptionalMessage = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="topic|peer|interval|message",
-            help="Without MESSAGE: count apart by this, or by several: topic,interval.",
-        ),
-    ] = None,
-    layers: Layers = None,
+def _print_missed(
+    settings: Settings, run: str, message: str | None, output: Output, part: _MissedOptions
 ) -> None:
-    """Print who never received a message and why; without MESSAGE, the reasons of the whole run.
-
-    Only eligible peers count. A peer refused it, no peer received it, the peer left while it
-    spread, had no neighbours, or none of its neighbours had it. Neighbours are those at the
-    publication, over links in either direction.
-
-    Over all messages, `missed` counts pairs of a message and a peer, of so many `messages` and
-    `peers`; `share` is of all pairs with an eligible peer, with --by of those of the topic, peer or
-    interval.
-
-    Examples:
-
-    ```
-    vizpub missed monday
-    vizpub missed monday --by topic
-    vizpub missed monday m17
-    vizpub missed monday m17 --layers mesh -o missed.csv
-    ```
-    """
+    """Print the peers that missed a message, or without one, the reasons of the whole run."""
+    by = comma_list(part.by) or ()
     if stored := run_of_workspace(settings, run):
         from vizpub.questions.totals import unreported_count
 
-        keys = comma_list(by) or ()
-        frame = stored.missed(message, by=keys, layers=comma_list(layers) or None)
+        frame = stored.missed(message, by=by, layers=comma_list(part.layers) or None)
         interval = (
             stored.publication(stored.message_index(message))["interval"] if message else None
         )

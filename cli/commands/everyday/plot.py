@@ -51,7 +51,7 @@ def plot(
 ) -> None:
     """Plot metrics of a run; the plotted numbers are written beside the figure as CSV.
 
-    `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
+    `vizpub runs tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
     (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
     and `hop` are those of every delivery.
@@ -112,7 +112,7 @@ def _draw_figure(
     if drawing.kind not in KINDS:
         raise UnknownName("kind of figure", drawing.kind, KINDS)
     if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
-        raise UseError("name the metrics to plot; vizpub tables metrics/overlay lists them")
+        raise UseError("name the metrics to plot; vizpub runs tables metrics/overlay lists them")
     if drawing.layers and drawing.kind in ("coverage", "tree"):
         raise UseError(f"--layers chooses links, and the kind {drawing.kind} draws messages")
     if drawing.kind != "overlay" and (layers := comma_list(drawing.layers)):

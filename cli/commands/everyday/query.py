@@ -31,6 +31,16 @@ if TYPE_CHECKING:
     from vizpub.graphstore.ask.queries import Answer, Limits
 
 
+COMMANDS = {
+    "shortest-path": "path",
+    "all-shortest-paths": "path",
+    "topics": "topic",
+    "topic-subgraph": "topic",
+    "dissemination-tree": "message",
+    "missed-subscribers": "message",
+    "runs": "runs list",
+}
+"""Commands that answer the same questions as queries."""
 _MEMORY = 2 * 2**30
 """Bytes that an answer may take: not every server bounds a row."""
 
@@ -107,13 +117,16 @@ def query(
         list[str] | None, typer.Argument(metavar="VALUE", autocompletion=complete_values)
     ] = None,
 ) -> None:
-    """Run a shipped query, or your own from a file, on a run; alone, list the queries.
+    """Run a shipped query, or your own from a file, or list the queries.
 
     Give values in the order of the list, or by name with -p. Peers, topics and messages
     have their names in the source. A time is an interval number, `first`, `last`, or a time
     since the run's start such as 12.5s. `vizpub query NAME` explains one query.
 
-    Your file begins with a header like those in cypher/queries/. Queries can only read.
+    Your file begins with a header like those in cypher/queries/. Queries can only read. The list
+    leaves out the queries whose answers are those of a command: `vizpub path`, `vizpub topic`,
+    `vizpub message` and `vizpub runs list`. They run as well, on the copy in Neo4j
+    (docs/queries.md).
 
     Examples:
 
@@ -201,7 +214,7 @@ def _list_queries() -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
     from vizpub.graphstore.ask.queries import query_names, shipped_query
 
-    queries = map(shipped_query, query_names())
+    queries = (shipped_query(name) for name in query_names() if name not in COMMANDS)
     rows = [
         (query.name, " ".join(map(_usage, user_parameters(query))), query.purpose)
         for query in queries

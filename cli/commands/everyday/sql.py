@@ -38,12 +38,12 @@ def sql(
         typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
     ] = None,
 ) -> None:
-    """Query the tables of a run in DuckDB's SQL; without a query, list the tables.
+    """Query the tables of a run in SQL, or list them.
 
-    Tables have the names that `vizpub tables` lists, with a dot for the slash: `metrics.peers`.
-    Each number of a peer, topic or message has its name beside it: `peer`, `peer_name`. The
-    query needs no Neo4j, reads only the columns it names, and can change nothing. Data that exceeds
-    half of --memory goes to temporary files, up to ten times as much.
+    The SQL is DuckDB's. Tables have the names that `vizpub runs tables` lists, with a dot for the
+    slash: `metrics.peers`. Each number of a peer, topic or message has its name beside it: `peer`,
+    `peer_name`. The query needs no Neo4j, reads only the columns it names, and can change nothing.
+    Data that exceeds half of --memory goes to temporary files, up to ten times as much.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`vizpub channels`: where broadcast channels overload, computed without reports."""
+"""`vizpub lab channels`: where broadcast channels overload, computed without reports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.simulate import CHANNELS, simulation_of
 from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.options import Output, comma_list
 from vizpub.cli.settings import Settings
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
     from vizpub.simulators.channels.parameters import ChannelParameters
     from vizpub.simulators.channels.running import ChannelMeasurement
 
-_HELP = """Measure broadcast channels without reports: mappings, overload and staleness.
+_HELP = """Broadcast channels: simulate them with reports, or measure overload without.
 
-The channels, clients and pages are those of `vizpub simulate channels` with the same options and
-seed. The paper lacks pages: a rule that is our reading of it is marked so.
+Commands that measure draw the same channels, clients and pages as `simulate` does with the same
+options and seed. The paper lacks pages: a rule that is our reading of it is marked so.
 
 Examples:
 
 ```
-vizpub channels mapping --pages file:pages.csv
-vizpub channels measure --gap 5ms --mappings all
-vizpub channels utal --mappings all --seeds 5
-vizpub channels gdfr --mappings all --figure gdfr.png
+vizpub lab channels mapping --pages file:pages.csv
+vizpub lab channels measure --gap 5ms --mappings all
+vizpub lab channels utal --mappings all --seeds 5
+vizpub lab channels gdfr --mappings all --figure gdfr.png
 ```
 """
 
@@ -92,7 +93,7 @@ def mapping(settings: Settings, parameters: Any, draw: _DrawOptions, output: Out
     Examples:
 
     ```
-    vizpub channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
+    vizpub lab channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
     ```
     """
     from vizpub.simulators.channels.liftoff import analyze_mapping
@@ -140,9 +141,9 @@ def measure(
     Examples:
 
     ```
-    vizpub channels measure --gap 5ms --mappings all
-    vizpub channels measure --gap 5ms --scheduler fifo --of channel
-    vizpub channels measure --coalesce --of client -f csv
+    vizpub lab channels measure --gap 5ms --mappings all
+    vizpub lab channels measure --gap 5ms --scheduler fifo --of channel
+    vizpub lab channels measure --coalesce --of client -f csv
     ```
     """
     from vizpub.simulators.channels.running import run
@@ -225,7 +226,7 @@ def utal(
     Examples:
 
     ```
-    vizpub channels utal --mappings all --seeds 5 --profile clustered:2,size=5
+    vizpub lab channels utal --mappings all --seeds 5 --profile clustered:2,size=5
     ```
     """
     from vizpub.simulators.channels.liftoff import liftoff
@@ -288,8 +289,8 @@ def gdfr(
     Examples:
 
     ```
-    vizpub channels gdfr --mappings all --figure gdfr.png
-    vizpub channels gdfr --mapping cd --steps 10 -f csv
+    vizpub lab channels gdfr --mappings all --figure gdfr.png
+    vizpub lab channels gdfr --mapping cd --steps 10 -f csv
     ```
     """
     from vizpub.simulators.channels.liftoff import curve, liftoff
@@ -350,9 +351,11 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 
 class _ChannelsGroup(LazyGroup):
     def names(self) -> Sequence[str]:
-        return [*_COMMANDS]
+        return ["simulate", *_COMMANDS]
 
     def create(self, name: str) -> Callable[..., None]:
+        if name == "simulate":
+            return simulation_of(CHANNELS)
         from vizpub.simulators.channels.parameters import ChannelParameters
 
         _COMMANDS[name].__annotations__["parameters"] = ChannelParameters

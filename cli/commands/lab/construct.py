@@ -1,4 +1,4 @@
-"""`vizpub construct`: overlays that are designed for given subscriptions."""
+"""`vizpub lab construct`: overlays that are designed for given subscriptions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ All subscriptions and who is up are known, at no cost in messages. With `--inter
 Examples:
 
 ```
-vizpub construct cd-max --peers 200 --workload uniform:topics=100,subscriptions=10 --ingest max
-vizpub construct 2d-oda --refine --peers 500 --intervals 20 --churn exponential:20s,down=10s
-vizpub construct gm --run monday --at 12 --ingest designed
-vizpub construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --parquet
+vizpub lab construct cd-max --peers 200 --workload uniform:topics=100,subscriptions=10 --ingest max
+vizpub lab construct 2d-oda --refine --peers 500 --intervals 20 --churn exponential:20s,down=10s
+vizpub lab construct gm --run monday --at 12 --ingest designed
+vizpub lab construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --parquet
 ```
 """
 
@@ -45,7 +45,7 @@ class _InputOptions:
         ),
     ] = None
     at: Annotated[
-        str, typer.Option(metavar="TIME", help="With --run: the time, as in `vizpub topics`.")
+        str, typer.Option(metavar="TIME", help="With --run: the time, as in `vizpub topic`.")
     ] = "last"
     parquet: Annotated[
         bool,
@@ -101,8 +101,8 @@ Options can also be set in a TOML file (--config); the command line takes preced
 Examples:
 
 ```
-vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
-vizpub construct {name} --run monday --at 12 --ingest designed --no-load
+vizpub lab construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
+vizpub lab construct {name} --run monday --at 12 --ingest designed --no-load
 ```
 """
 

@@ -1,4 +1,4 @@
-"""`vizpub experiment`: evaluations from simulation to report."""
+"""`vizpub lab experiment`: evaluations from simulation to report."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _HELP = """Run evaluations: simulate, ingest, measure, and compare with publishe
 Examples:
 
 ```
-vizpub experiment list
-vizpub experiment run dissemination
+vizpub lab experiment list
+vizpub lab experiment run dissemination
 ```
 """
 
@@ -95,7 +95,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     Examples:
 
     ```
-    vizpub experiment list
+    vizpub lab experiment list
     ```
     """
     from vizpub.experiments.definition import read_experiment, shipped_names
@@ -121,7 +121,7 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     Examples:
 
     ```
-    vizpub experiment show table-4.3 --scale full
+    vizpub lab experiment show table-4.3 --scale full
     ```
     """
     from vizpub.experiments.definition import read_experiment
@@ -169,9 +169,9 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     Examples:
 
     ```
-    vizpub experiment run dissemination
-    vizpub experiment run table-4.3 --scale full --data ~/traces --out ~/table-4.3
-    vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
+    vizpub lab experiment run dissemination
+    vizpub lab experiment run table-4.3 --scale full --data ~/traces --out ~/table-4.3
+    vizpub lab experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
     from vizpub.experiments.definition import read_experiment

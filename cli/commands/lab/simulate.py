@@ -1,4 +1,4 @@
-"""`vizpub simulate`: overlays that report, in virtual time."""
+"""`vizpub lab simulate`: overlays that report, in virtual time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.of_runs import topology_of
 from vizpub.cli.options import Master, comma_list
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
 from vizpub.model.wording import amount
@@ -31,8 +32,8 @@ write one.
 Examples:
 
 ```
-vizpub simulate poldercast --peers 200 --intervals 100 --publications every:10
-vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
+vizpub lab simulate poldercast --peers 200 --intervals 100 --publications every:10
+vizpub lab simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
 ```
 """
 
@@ -45,7 +46,7 @@ def models() -> None:
     Examples:
 
     ```
-    vizpub simulate models
+    vizpub lab simulate models
     ```
     """
     from vizpub.cli.terminal.output import open_output
@@ -103,6 +104,7 @@ class SimulationOptions:
             metavar="DIR",
             file_okay=False,
             help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED).",
+            rich_help_panel=RARE,
         ),
     ] = None
     replace: Annotated[
@@ -117,22 +119,34 @@ class SimulationOptions:
     ] = None
     layers: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="With --ingest: layers whose links the metrics count."),
+        typer.Option(
+            metavar="A,B,…",
+            help="With --ingest: layers whose links the metrics count.",
+            rich_help_panel=RARE,
+        ),
     ] = None
     no_load: Annotated[
-        bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
+        bool,
+        typer.Option(
+            "--no-load", help="With --ingest: do not load the run into Neo4j.", rich_help_panel=RARE
+        ),
     ] = False
     master: Master = None
     live: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Also report to this collector, at the pace of the clock."
+            metavar="URL",
+            help="Also report to this collector, at the pace of the clock.",
+            rich_help_panel=RARE,
         ),
     ] = None
     speed: Annotated[
         float,
         typer.Option(
-            metavar="X", min=0.001, help="With --live: simulated seconds per second of the clock."
+            metavar="X",
+            min=0.001,
+            help="With --live: simulated seconds per second of the clock.",
+            rich_help_panel=RARE,
         ),
     ] = 1.0
     config: Annotated[
@@ -159,12 +173,15 @@ def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
 
 
 _EXAMPLE = "--churn exponential:20s,down=10s"
-_EXAMPLES = {"channels": "--gap 4ms --mapping cd"}
+CHANNELS = "channels"
+"""The system whose command is beside other commands on channels."""
+_EXAMPLES = {CHANNELS: "--gap 4ms --mapping cd"}
 """Of a system that has no churn."""
 
 
 def _help_text(name: str, summary: str) -> str:
     first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
+    called = "channels simulate" if name == CHANNELS else f"simulate {name}"
     return f"""{first}
 
 Options can also be set in a TOML file (--config); the command line takes precedence.
@@ -172,9 +189,9 @@ Options can also be set in a TOML file (--config); the command line takes preced
 Examples:
 
 ```
-vizpub simulate {name} --peers 200 --intervals 50 --seed 7
-vizpub simulate {name} {_EXAMPLES.get(name, _EXAMPLE)} --ingest study --no-load
-vizpub simulate {name} --config study.toml --runs 5
+vizpub lab {called} --peers 200 --intervals 50 --seed 7
+vizpub lab {called} {_EXAMPLES.get(name, _EXAMPLE)} --ingest study --no-load
+vizpub lab {called} --config study.toml --runs 5
 ```
 """
 
@@ -350,26 +367,31 @@ class _SystemsGroup(LazyGroup):
     def names(self) -> Sequence[str]:
         from vizpub.simulators.engine.systems import SYSTEMS
 
-        return sorted(SYSTEMS)
+        return sorted(SYSTEMS.keys() - {CHANNELS})
 
     def creates(self, name: str) -> bool:
         return ":" in name or super().creates(name)
 
     def create(self, name: str) -> Callable[..., None]:
-        from vizpub.simulators.engine.plan import world_of
-        from vizpub.simulators.engine.systems import system_named
+        return simulation_of(name)
 
-        def simulate(
-            settings: Settings, parameters: Any, world: Any, options: SimulationOptions
-        ) -> None:
-            chosen = {**asdict(parameters), **asdict(world)}
-            chosen |= _run_topology(settings, chosen.get("topology"))
-            simulate_all(settings, name, chosen, options)
 
-        entry = system_named(name)
-        simulate.__doc__ = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
-        simulate.__annotations__ |= {"parameters": entry.parameters_type, "world": world_of(name)}
-        return simulate
+def simulation_of(system: str) -> Callable[..., None]:
+    """The command that simulates a system. Raises: UnknownName."""
+    from vizpub.simulators.engine.plan import world_of
+    from vizpub.simulators.engine.systems import system_named
+
+    def simulate(
+        settings: Settings, parameters: Any, world: Any, options: SimulationOptions
+    ) -> None:
+        chosen = {**asdict(parameters), **asdict(world)}
+        chosen |= _run_topology(settings, chosen.get("topology"))
+        simulate_all(settings, system, chosen, options)
+
+    entry = system_named(system)
+    simulate.__doc__ = _help_text(system, entry.summary or (entry.make.__doc__ or ""))
+    simulate.__annotations__ |= {"parameters": entry.parameters_type, "world": world_of(system)}
+    return simulate
 
 
 GROUP = command_group("simulate", _HELP, cls=_SystemsGroup, models=models)

@@ -1,4 +1,4 @@
-"""`vizpub collect`: collects reports from running peers into a run."""
+"""`vizpub live collect`: collects reports from running peers into a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 
 from vizpub.cli.options import GapTolerance, NoBetweenness, NoLoad, comma_list
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import UnknownName, UseError, cause_of
@@ -43,25 +44,35 @@ class ClosingOptions:
             metavar="N",
             min=1,
             help="Refuse reports more than N intervals ahead of other peers and of the clock.",
+            rich_help_panel=RARE,
         ),
     ] = 16
     peers: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File with the names of all peers, one per line, if known."
+            metavar="FILE",
+            help="File with the names of all peers, one per line, if known.",
+            rich_help_panel=RARE,
         ),
     ] = None
     gap_tolerance: GapTolerance = 0
     message_window: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Intervals after which a message is final (default: 64)."
+            metavar="N",
+            min=0,
+            help="Intervals after which a message is final (default: 64).",
+            rich_help_panel=RARE,
         ),
     ] = None
     no_betweenness: NoBetweenness = False
     fields: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Fields that peers are asked to report (default: all)."),
+        typer.Option(
+            metavar="A,B,…",
+            help="Fields that peers are asked to report (default: all).",
+            rich_help_panel=RARE,
+        ),
     ] = None
 
 
@@ -96,7 +107,9 @@ class InputOptions:
     kafka_config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Properties of Kafka's client, as kcat has them: NAME=VALUE."
+            metavar="FILE",
+            help="Properties of Kafka's client, as kcat has them: NAME=VALUE.",
+            rich_help_panel=RARE,
         ),
     ] = None
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = (
@@ -115,41 +128,70 @@ class InputOptions:
         bool, typer.Option("--no-token", help="Require no token; only on this machine.")
     ] = False
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")
+        Path | None,
+        typer.Option(metavar="FILE", help="TLS certificate, PEM.", rich_help_panel=RARE),
     ] = None
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS key, PEM.")] = None
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS key, PEM.", rich_help_panel=RARE)
+    ] = None
     max_peers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Refuse reports of more peers.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Refuse reports of more peers.", rich_help_panel=RARE
+        ),
     ] = 100_000
     max_name: Annotated[
-        str, typer.Option(metavar="SIZE", help="Refuse peers whose name is longer.")
+        str,
+        typer.Option(
+            metavar="SIZE", help="Refuse peers whose name is longer.", rich_help_panel=RARE
+        ),
     ] = "1kB"
     max_log: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="Make reporters wait while the log is larger."),
+        typer.Option(
+            metavar="SIZE",
+            help="Make reporters wait while the log is larger.",
+            rich_help_panel=RARE,
+        ),
     ] = "1GB"
     max_disk: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
             help="Accept nothing while log and batches are larger (default: no limit).",
+            rich_help_panel=RARE,
         ),
     ] = None
     reserve: Annotated[
-        str, typer.Option(metavar="SIZE", help="Accept nothing while less is free on the disk.")
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Accept nothing while less is free on the disk.",
+            rich_help_panel=RARE,
+        ),
     ] = "256MB"
     allow_commands: Annotated[
         bool,
-        typer.Option("--allow-commands", help="Let `vizpub tell` make peers leave and join."),
+        typer.Option(
+            "--allow-commands",
+            help="Let `vizpub live tell` make peers leave and join.",
+            rich_help_panel=RARE,
+        ),
     ] = False
     past_damage: Annotated[
         bool,
-        typer.Option("--past-damage", help="Continue without the damaged part of the log."),
+        typer.Option(
+            "--past-damage",
+            help="Continue without the damaged part of the log.",
+            rich_help_panel=RARE,
+        ),
     ] = False
     revive: Annotated[
         bool,
         typer.Option(
-            "--revive", help="Rebuild a removed run from everything that was collected for it."
+            "--revive",
+            help="Rebuild a removed run from everything that was collected for it.",
+            rich_help_panel=RARE,
         ),
     ] = False
     no_load: NoLoad = False
@@ -175,12 +217,12 @@ def collect(
     Examples:
 
     ```
-    vizpub collect lab --no-token
-    vizpub collect lab --interval 5s --lateness 10s --peers peers.txt
-    vizpub collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
-    vizpub collect lab --pull http://127.0.0.1:8700 --pull targets.txt
-    vizpub collect lab --kafka broker:9092 --topic reports
-    vizpub collect lab --stop
+    vizpub live collect lab --no-token
+    vizpub live collect lab --interval 5s --lateness 10s --peers peers.txt
+    vizpub live collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
+    vizpub live collect lab --pull http://127.0.0.1:8700 --pull targets.txt
+    vizpub live collect lab --kafka broker:9092 --topic reports
+    vizpub live collect lab --stop
     ```
     """
     from vizpub.collector.collect import collect as run_collector
@@ -190,7 +232,7 @@ def collect(
     if stop and not place.folder.is_dir():
         raise UseError(
             f"nothing is collected for run '{run}' in {settings.workspace}; "
-            f"a collection begins with: vizpub collect {run}"
+            f"a collection begins with: vizpub live collect {run}"
         )
     if stop and _stop_collector(place, settings.say):
         settings.say(f"run '{run}' has ended")
@@ -229,7 +271,7 @@ def _collect_request(
     targets = tuple(inputs.pull or ())
     TargetList(targets).targets()  # a wrong one is an error now
     options = replace(settings, quiet=False, json_log=True).as_arguments()
-    load = [sys.executable, "-m", "vizpub.cli", *options, "load", place.run, "--follow"]
+    load = [sys.executable, "-m", "vizpub.cli", *options, "neo4j", "load", place.run, "--follow"]
     return CollectRequest(
         place,
         parse_duration_us(closing.interval),

@@ -1,4 +1,4 @@
-"""`vizpub report`: reports traces to a collector."""
+"""`vizpub live report`: reports traces to a collector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class ReportingOptions:
 
     to: Annotated[
         str,
-        typer.Option("--to", metavar="URL", help="The run's URL, as `vizpub collect` shows it."),
+        typer.Option(
+            "--to", metavar="URL", help="The run's URL, as `vizpub live collect` shows it."
+        ),
     ]
     follow: Annotated[
         bool, typer.Option("--follow", help="Continue while the traces grow, until Ctrl-C.")
@@ -72,8 +74,8 @@ def report(
     Examples:
 
     ```
-    vizpub report traces/ --to http://127.0.0.1:8600/v1/runs/lab --follow
-    vizpub report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
+    vizpub live report traces/ --to http://127.0.0.1:8600/v1/runs/lab --follow
+    vizpub live report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
     ```
     """
     from vizpub.collector.http.client import TOKEN, CollectorClient, check_url

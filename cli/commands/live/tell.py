@@ -1,4 +1,4 @@
-"""`vizpub tell`: makes a peer leave a collected run, or join it again."""
+"""`vizpub live tell`: makes a peer leave a collected run, or join it again."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def tell(
     """Make a peer leave the overlay of a collected run, or join it again.
 
     The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
-    to the collector do. The collector must allow it: `vizpub collect RUN --allow-commands`.
+    to the collector do. The collector must allow it: `vizpub live collect RUN --allow-commands`.
     For a collector elsewhere, give --url, and the admin token in VIZPUB_TOKEN. Exit code 1 if the
     peer did not obey.
 
     Examples:
 
     ```
-    vizpub tell lab 17 leave
-    vizpub tell lab 17 join --expires 5m
+    vizpub live tell lab 17 leave
+    vizpub live tell lab 17 join --expires 5m
     ```
     """
     from vizpub.collector.http.client import collector_of

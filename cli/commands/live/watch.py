@@ -1,4 +1,4 @@
-"""`vizpub watch`: shows a run while it is collected."""
+"""`vizpub live watch`: shows a run while it is collected."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def watch(
     Examples:
 
     ```
-    vizpub watch lab
-    vizpub watch lab --rows 10
-    vizpub watch lab --url https://collector.example:8443/v1/runs/lab
+    vizpub live watch lab
+    vizpub live watch lab --rows 10
+    vizpub live watch lab --url https://collector.example:8443/v1/runs/lab
     ```
     """
     from vizpub.collector.http.client import collector_of, follow_events

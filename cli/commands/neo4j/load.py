@@ -1,4 +1,4 @@
-"""`vizpub load`, `verify`, `rebuild`: the copy of a run in Neo4j."""
+"""`vizpub neo4j load`, `verify`, `rebuild`: the copy of a run in Neo4j."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def load(
     Examples:
 
     ```
-    vizpub load monday
-    vizpub load monday --bulk
+    vizpub neo4j load monday
+    vizpub neo4j load monday --bulk
     ```
     """
     from vizpub.runstore.store import open_run
@@ -107,8 +107,8 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
     Examples:
 
     ```
-    vizpub verify monday
-    vizpub verify monday --full
+    vizpub neo4j verify monday
+    vizpub neo4j verify monday --full
     ```
     """
     from vizpub.graphstore.verify.verify import remedy
@@ -124,7 +124,7 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
                 raise RunChanged(run)
             raise CheckFailed(
                 f"run '{run}' in Neo4j {EARLIER_COPY}, made from "
-                f"other tables; load this one with: vizpub load {run}"
+                f"other tables; load this one with: vizpub neo4j load {run}"
             )
         checked = None if full else neo4j.verify_kept(stored)
         if behind and checked is None:
@@ -135,7 +135,7 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
             if now.growing or now.state != copy.state:  # compared in the middle of a growth
                 raise CheckFailed(
                     f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
-                    f"interrupted; verify it again after: vizpub load {run}"
+                    f"interrupted; verify it again after: vizpub neo4j load {run}"
                 )
     if differences:
         columns = ("table", "what", "should be", "in Neo4j")
@@ -159,7 +159,7 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
 def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
     return (
         f"the copy of run '{run}' in Neo4j is of generation {held.generation}, and the "
-        f"run is of {now.generation}; update it with: vizpub load {run}"
+        f"run is of {now.generation}; update it with: vizpub neo4j load {run}"
     )
 
 
@@ -169,7 +169,7 @@ def rebuild(settings: Settings, run: RunName, loading: LoadOptions) -> None:
     Examples:
 
     ```
-    vizpub rebuild monday
+    vizpub neo4j rebuild monday
     ```
     """
     from vizpub.graphstore.load.bulk import require_alone

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from vizpub.cli.commands.neo4j.browser import browser
-from vizpub.cli.groups import command_group
+from vizpub.cli.commands.neo4j.load import load, rebuild, verify
+from vizpub.cli.groups import command_group, with_examples
 from vizpub.cli.options import Output, Yes
 from vizpub.cli.service import Container, local_server, start_local, stoppable_server
 from vizpub.cli.settings import Settings
@@ -153,12 +154,19 @@ def remove(
     if not yes:
         confirm(f"Delete the Neo4j in {home}?")
     server.remove()
-    settings.say(f"removed {home}; vizpub load RUN creates it again")
+    settings.say(f"removed {home}; vizpub neo4j load RUN creates it again")
 
 
 GROUP = command_group(
     "neo4j",
-    "Start and stop the local Neo4j.",
+    with_examples(
+        "Load runs into Neo4j, and manage the local server.",
+        "vizpub neo4j load monday",
+        "vizpub neo4j browser monday",
+    ),
+    load=load,
+    verify=verify,
+    rebuild=rebuild,
     start=start,
     stop=stop,
     status=status,

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.commands.neo4j.browser import guide_folder
-from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.completion import complete_tables
-from vizpub.cli.groups import command_group
 from vizpub.cli.options import Limit, Output, RunName, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.cli.terminal.streams import confirm, message
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from vizpub.runstore.collection import Collected
@@ -97,46 +96,42 @@ def show_run(
     settings: Settings,
     run: RunName,
     output: Output,
-    table: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TABLE|log",
-            autocompletion=complete_tables,
-            help="Print the rows of this table, or the log.",
-        ),
-    ] = None,
-    limit: Limit = 0,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", hidden=True)] = None,
 ) -> None:
-    """Show the input of a run and what was left out, or the rows of one of its tables.
-
-    `log` shows the ingests of the run: stages with seconds and rows, refused records, and why
-    an ingest stopped.
+    """Show the input of a run, and what was left out.
 
     Examples:
 
     ```
     vizpub runs show monday
     vizpub runs show monday --format json
-    vizpub runs show monday quarantine --limit 20
-    vizpub runs show monday log
     ```
     """
-    from vizpub.runstore.journal import COLUMNS, LOG
+    from vizpub.questions.sql import sql_name
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run, complete=False)
-    if table is None:
-        show_summary(stored, output, settings)
-        return
-    if table == LOG:
-        rows = OutputRows(COLUMNS, _log_rows(stored, output))
-        show_rows(rows.first(limit), output, settings)
-        return
-    columns = stored.definition(table).names
-    # Refused records are sorted by their key: file and line.
-    ordered = table == "quarantine"
-    batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
-    rows = OutputRows.of_arrow(columns, batches)
+    if table is not None:
+        name = sql_name(stored.definition(table).name)
+        raise UseError(f"this command shows no rows; use: vizpub sql {run} 'FROM {name}'")
+    show_summary(stored, output, settings)
+
+
+def show_log(settings: Settings, run: RunName, output: Output, limit: Limit = 0) -> None:
+    """Show the ingests of a run: stages, seconds and rows, refused records, why one stopped.
+
+    Examples:
+
+    ```
+    vizpub runs log monday
+    vizpub runs log monday --limit 20 --format json
+    ```
+    """
+    from vizpub.runstore.journal import COLUMNS
+    from vizpub.runstore.store import open_run
+
+    stored = open_run(settings.workspace, run, complete=False)
+    rows = OutputRows(COLUMNS, _log_rows(stored, output))
     show_rows(rows.first(limit), output, settings)
 
 
@@ -272,7 +267,7 @@ def _retired_note(collection: Collected) -> str:
     total = size_text(bytes_below(collection.folder))
     return (
         f"the collection of run '{collection.run}' stays in {collection.folder}, {total}; "
-        f"to rebuild the run: vizpub collect {collection.run} --revive; "
+        f"to rebuild the run: vizpub live collect {collection.run} --revive; "
         f"to delete the collection: vizpub runs remove {collection.run} --with-log"
     )
 
@@ -329,15 +324,3 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
         show_rows(OutputRows.of_records([fields]), output, settings)
     else:
         show_rows(OutputRows(("fact", "value"), list(facts_for_people(run))), output, settings)
-
-
-GROUP = command_group(
-    "runs",
-    "List, show, check and remove the runs.",
-    list=list_runs,
-    show=show_run,
-    path=print_path,
-    files=list_files,
-    check=check_run,
-    remove=remove,
-)

@@ -13,7 +13,7 @@ _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
 def doctor(settings: Settings, output: Output) -> None:
-    """Check this machine: what is installed, what is missing, and how to get it.
+    """Check what is installed here, what is missing, and how to get it.
 
     Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
     developers need do not count, nor do parts that are downloaded on first use. The command writes

@@ -153,7 +153,7 @@ class GraphOfRun:
     """The overlay of a stored run at a time, which the command line passes on as a file."""
 
     run: Annotated[str, Meta(description="Name of the run.")]
-    at: Annotated[str, Meta(description="The time, as in `vizpub topics`.")] = "last"
+    at: Annotated[str, Meta(description="The time, as in `vizpub topic`.")] = "last"
     layer: Annotated[
         str | None, Meta(description="Its links; none: those that the run's metrics count.")
     ] = None
@@ -162,7 +162,7 @@ class GraphOfRun:
     def edges(self, peers: int, random: Random) -> Edges:
         """Nothing. Raises: UseError, as simulations read no runs."""
         raise UseError(
-            f"topology 'run:{self.run}' is known to `vizpub simulate` only; "
+            f"topology 'run:{self.run}' is known to `vizpub lab simulate` only; "
             "elsewhere, give its edges as file:EDGES"
         )
 

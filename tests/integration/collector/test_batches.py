@@ -100,7 +100,7 @@ class Live:
         await intake.log.aclose()
 
     def settle(self) -> None:
-        """As `vizpub settle` does."""
+        """As `vizpub runs settle` does."""
         with writing(self.folder, "lab") as writer:
             ingest_in(self.spark, writer, settling_request(self.run))
 
@@ -222,7 +222,7 @@ def test_paused_collection_is_settled_and_takes_no_other_input(live: Callable[[i
     path.write_text(json.dumps({"format": "vizpub.report/1", "peer": "x", "interval": 9}))
     given = IngestRequest((str(path),), "lab", case.folder)
     for request in (given, replace(given, replace=True), replace(given, append=True)):
-        with pytest.raises(RunCollected, match=naming("lab", "vizpub collect lab --stop")):
+        with pytest.raises(RunCollected, match=naming("lab", "vizpub live collect lab --stop")):
             ingested(case.spark, request)
     with case.place.hold(), pytest.raises(RunCollected, match=naming("lab", os.getpid())):
         case.settle()

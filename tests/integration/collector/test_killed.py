@@ -110,7 +110,7 @@ def test_name_is_the_collectors_until_the_run_has_ended(
     def refused(*command: str) -> None:
         done = CliRunner().invoke(app, ["--workspace", str(tmp_path), *command])
         assert done.exit_code == 2
-        tells(done.stderr, "lab", "vizpub collect lab --stop")
+        tells(done.stderr, "lab", "vizpub live collect lab --stop")
 
     ingest_it = ("ingest", str(path), "--run", "lab", "--no-load")
     with running(Collecting(tmp_path)) as case:
@@ -128,7 +128,7 @@ def test_name_is_the_collectors_until_the_run_has_ended(
             for record in told[1]:
                 reporter.line(json.dumps(record).encode())
             assert reporter.flush(PATIENCE_S)
-        refused("settle", "lab", "--no-load")
+        refused("runs", "settle", "lab", "--no-load")
         case.stop()
         assert case.process
         assert case.process.wait(PATIENCE_S) == 0

@@ -94,9 +94,11 @@ def test_neo4j_that_was_away_is_caught_up(neo4j_server: Connection, tmp_path: Pa
         with relay.open():
             until(lambda: progress("in_neo4j") == START + 2)
             case.stop()
-            vizpub = case.command()[: case.command().index("collect")]
+            vizpub = case.command()[: case.command().index("live")]
             environment = {**os.environ, **relay.environment}
-            subprocess.run([*vizpub, "verify", "lab"], cwd=ROOT, env=environment, check=True)
+            subprocess.run(
+                [*vizpub, "neo4j", "verify", "lab"], cwd=ROOT, env=environment, check=True
+            )
 
 
 @pytest.fixture(autouse=True)

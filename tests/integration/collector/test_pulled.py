@@ -1,4 +1,4 @@
-"""`vizpub tell` and a peer that `vizpub collect --pull` asks, as processes."""
+"""`vizpub live tell` and a peer that `vizpub live collect --pull` asks, as processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_peer_that_is_asked_obeys_tell(tmp_path: Path) -> None:
             until(lambda: collector.get()["progress"]["reports"] == 2)
 
             def told(peer: str, action: str) -> tuple[int, str]:
-                command = ["--workspace", str(tmp_path), "tell", "lab", peer, action]
+                command = ["--workspace", str(tmp_path), "live", "tell", "lab", peer, action]
                 done = CliRunner().invoke(app, [*command, "--expires", "5m"])
                 return done.exit_code, done.output
 

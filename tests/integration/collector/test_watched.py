@@ -1,4 +1,4 @@
-"""`vizpub watch` beside a collector that is killed, goes on, pauses and ends its run."""
+"""`vizpub live watch` beside a collector that is killed, goes on, pauses and ends its run."""
 
 from __future__ import annotations
 

@@ -345,16 +345,16 @@ def test_commands_name_the_generation_that_a_copy_holds(
     before = stored(run.before, tmp_path / "before")
     after = stored(run.after, tmp_path / "after")
     appended(after, before, run)
-    assert Calls(tmp_path / "before", neo4j_server)("load", RUN).exit_code == 0
+    assert Calls(tmp_path / "before", neo4j_server)("neo4j", "load", RUN).exit_code == 0
     vizpub = Calls(tmp_path / "after", neo4j_server)
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["behind"]
-    assert vizpub("verify", RUN, "--full").exit_code == 1
-    behind = vizpub("verify", RUN)
+    assert vizpub("neo4j", "verify", RUN, "--full").exit_code == 1
+    behind = vizpub("neo4j", "verify", RUN)
     assert behind.exit_code == 0
-    tells(behind.stderr, "generation 0", "1", f"vizpub load {RUN}")
-    loaded = vizpub("load", RUN)
+    tells(behind.stderr, "generation 0", "1", f"vizpub neo4j load {RUN}")
+    loaded = vizpub("neo4j", "load", RUN)
     tells(loaded.stderr, f"'{RUN}'", COPY_GROWN)
-    assert vizpub("verify", RUN).exit_code == 0
+    assert vizpub("neo4j", "verify", RUN).exit_code == 0
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["complete"]
 
 
@@ -367,7 +367,17 @@ def test_load_that_follows_goes_on_after_a_failure_and_lets_the_copy_grow(
     after = stored(run.after, tmp_path / "after")
     appended(after, before, run)
     vizpub = Calls(tmp_path / "followed", neo4j_server)
-    command = [sys.executable, "-m", "vizpub.cli", "--log-format", "json", "load", RUN, "--follow"]
+    command = [
+        sys.executable,
+        "-m",
+        "vizpub.cli",
+        "--log-format",
+        "json",
+        "neo4j",
+        "load",
+        RUN,
+        "--follow",
+    ]
     runs.parent.mkdir()
     with subprocess.Popen(
         command, env={**os.environ, **vizpub.environment}, stdin=PIPE, stderr=PIPE, text=True
@@ -386,7 +396,7 @@ def test_load_that_follows_goes_on_after_a_failure_and_lets_the_copy_grow(
             runs.unlink(missing_ok=True)
             runs.symlink_to(tmp_path / workspace / "runs")
             assert outcome()["loaded"] == RUN
-            assert vizpub("verify", RUN).exit_code == 0
+            assert vizpub("neo4j", "verify", RUN).exit_code == 0
         process.stdin.close()
         assert process.wait(60) == 0
 
@@ -412,14 +422,14 @@ def test_answers_about_messages_that_appends_change_are_provisional(
     last, settled = run.after.facts.clock.last, early["interval"]
     assert settled < late["interval"]
     vizpub = Calls(tmp_path / "before", neo4j_server)
-    assert vizpub("load", RUN).exit_code == 0
-    asked = [("dissemination", RUN), ("query", RUN, "dissemination-tree")]
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
+    asked = [("message", RUN), ("query", RUN, "dissemination-tree")]
     for words in asked:
         assert vizpub.json(*words, early["name"])
         assert "provisional" not in vizpub(*words, early["name"]).output
     appended(after, before, run, window=last - settled)
     vizpub = Calls(tmp_path / "after", neo4j_server)
-    assert vizpub("load", RUN).exit_code == 0
+    assert vizpub("neo4j", "load", RUN).exit_code == 0
     held, (shown,) = (
         run_properties(graph.driver, graph.database, RUN),
         vizpub.json("runs", "show", RUN),
@@ -435,7 +445,7 @@ def test_answers_about_messages_that_appends_change_are_provisional(
         assert all(row["provisional"] is True for row in rows)
     for words in (
         ["metrics", RUN, "messages"],
-        ["summary", RUN],
+        ["runs", "summary", RUN],
         ["export", "csv", RUN, "receptions"],
     ):
         assert said in vizpub(*words).stderr

@@ -82,15 +82,15 @@ def fail_at(
 
 HANG, KILL = signal.SIGSTOP, signal.SIGKILL
 LONG = [
-    *(("verify tiny", "rows", number, how) for number in (0, 1, 9) for how in (HANG, KILL)),
-    *(("load tiny", "write", number, how) for number in (0, 5, 12) for how in (HANG, KILL)),
-    *(("load tiny", "rows", number, how) for number in (1, 9) for how in (HANG, KILL)),
+    *(("neo4j verify tiny", "rows", number, how) for number in (0, 1, 9) for how in (HANG, KILL)),
+    *(("neo4j load tiny", "write", number, how) for number in (0, 5, 12) for how in (HANG, KILL)),
+    *(("neo4j load tiny", "rows", number, how) for number in (1, 9) for how in (HANG, KILL)),
 ]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("command", "of", "number", "how"), [("verify tiny", "rows", 5, HANG), *LONG]
+    ("command", "of", "number", "how"), [("neo4j verify tiny", "rows", 5, HANG), *LONG]
 )
 def test_command_gives_up_a_server_in_the_middle_and_can_be_repeated(
     server: LocalServer,
@@ -101,8 +101,8 @@ def test_command_gives_up_a_server_in_the_middle_and_can_be_repeated(
     number: int,
     how: signal.Signals,
 ) -> None:
-    assert vizpub("rebuild", "tiny").exit_code == 0
-    if command.startswith("load"):
+    assert vizpub("neo4j", "rebuild", "tiny").exit_code == 0
+    if command.startswith("neo4j load"):
         with connect(vizpub.connection) as driver:
             remove_run(driver, "neo4j", "tiny")
     pid = pid_of(server)
@@ -118,4 +118,4 @@ def test_command_gives_up_a_server_in_the_middle_and_can_be_repeated(
         os.kill(pid, signal.SIGCONT)
     server.start()
     assert vizpub(*command.split()).exit_code == 0
-    assert vizpub("verify", "tiny").exit_code == 0
+    assert vizpub("neo4j", "verify", "tiny").exit_code == 0

@@ -174,7 +174,7 @@ def test_complete_run_is_not_loaded_again(graph: Graph, loaded: Load) -> None:
 def test_complete_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(7, name="other"))
     history.rows["links"].pop()
-    with pytest.raises(CheckFailed, match="vizpub rebuild other"):
+    with pytest.raises(CheckFailed, match="vizpub neo4j rebuild other"):
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
 
@@ -238,7 +238,7 @@ def test_interrupted_load_resumes_to_a_complete_run(
     with pytest.raises(Interrupted):
         load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
     with pytest.raises(
-        RunNotComplete, match=naming(unfinished("stopped", "loading"), "vizpub load")
+        RunNotComplete, match=naming(unfinished("stopped", "loading"), "vizpub neo4j load")
     ):
         ask(graph.driver, graph.database, "overlay", {"at": 1}, run="stopped")
     found = relationships(graph, "stopped")
@@ -255,7 +255,7 @@ def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded
     loaded(random_history(4, name="older"))
     for value in ("1", "null"):
         graph.ask(f"MATCH (r:Run {{key: 'older'}}) SET r.format = {value}")
-        with pytest.raises(UseError, match=naming("'older'", "vizpub rebuild older")):
+        with pytest.raises(UseError, match=naming("'older'", "vizpub neo4j rebuild older")):
             ask(graph.driver, graph.database, "overlay", {"at": 1}, run="older")
 
 

@@ -159,7 +159,9 @@ def test_load_with_other_partitions_than_the_copy_has_is_refused(
     graph: Graph, history: History, state: str, intervals: int
 ) -> None:
     graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = $state", state=state)
-    with pytest.raises(UseError, match=naming(2, f"not of {intervals}", "vizpub rebuild copied")):
+    with pytest.raises(
+        UseError, match=naming(2, f"not of {intervals}", "vizpub neo4j rebuild copied")
+    ):
         load(graph, history, partition_intervals=intervals)
     graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = 'complete'")
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []

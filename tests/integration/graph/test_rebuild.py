@@ -28,14 +28,14 @@ def test_rebuild_restores_the_run_and_leaves_others_alone(
     vizpub: Calls, graph: Graph, loaded: Callable[[History], History]
 ) -> None:
     loaded(random_history(84, name="beside"))
-    assert vizpub("load", "rebuilt").exit_code == 0
+    assert vizpub("neo4j", "load", "rebuilt").exit_code == 0
     before = everything(graph)
     graph.ask("MATCH (:Peer {run: 'rebuilt'})-[r:LINK]->() SET r.valid_from = r.valid_from + 1")
-    assert vizpub("verify", "rebuilt").exit_code == 1
-    rebuilt = vizpub("rebuild", "rebuilt")
+    assert vizpub("neo4j", "verify", "rebuilt").exit_code == 1
+    rebuilt = vizpub("neo4j", "rebuild", "rebuilt")
     assert rebuilt.exit_code == 0, rebuilt.stderr
     assert everything(graph) == before
-    assert vizpub("verify", "rebuilt").exit_code == 0
-    refused = vizpub("rebuild", "rebuilt", "--bulk")
+    assert vizpub("neo4j", "verify", "rebuilt").exit_code == 0
+    refused = vizpub("neo4j", "rebuild", "rebuilt", "--bulk")
     assert refused.exit_code == 2
     assert everything(graph) == before

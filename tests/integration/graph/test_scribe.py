@@ -237,7 +237,7 @@ def test_gephi_reads_the_counts_of_the_metrics(
 
 def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
     def topics(interval: str, *options: str) -> list[tuple[object, ...]]:
-        rows = vizpub.json("topics", RUN, "--at", interval, *options)
+        rows = vizpub.json("topic", RUN, "--at", interval, *options)
         return [(r["topic"], r["subscribers"], r["rendezvous"], r["messages"]) for r in rows]
 
     assert topics("0") == [("news", 4, ["p0"], 0), ("sport", 3, ["p6"], 0)]

@@ -321,7 +321,7 @@ def test_missing_index_or_constraint_is_seen_and_a_load_makes_it(
     assert {str(told[0].found) for told in found.values()} == {"missing"}
     graph.ask("DROP INDEX hop_message")
     missing = verify_run(graph.driver, graph.database, history.facts, history.tables)
-    assert remedy(RUN, missing) == f"create the missing parts with: vizpub load {RUN}"
+    assert remedy(RUN, missing) == f"create the missing parts with: vizpub neo4j load {RUN}"
     load_run(graph.driver, graph.database, history.facts, history.tables)
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
 
@@ -333,4 +333,4 @@ def test_load_of_a_copy_that_differs_says_what_and_what_to_do(
     with pytest.raises(CheckFailed) as failed:
         load_run(graph.driver, graph.database, history.facts, history.tables)
     graph.ask("MATCH (r:Run {key: $run}) SET r.last = r.last - 1", run=RUN)
-    tells(str(failed.value), f"{RUN} last", "5", "6", f"vizpub rebuild {RUN}")
+    tells(str(failed.value), f"{RUN} last", "5", "6", f"vizpub neo4j rebuild {RUN}")

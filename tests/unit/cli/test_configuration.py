@@ -99,10 +99,10 @@ def test_switch_of_the_file_is_undone_by_the_environment(
         ("[sprk]\nmaster = 'x'", ["'sprk'", "spark"]),
         ("[neo4j]\nurl = 'x'", ["'neo4j.url'", "neo4j.uri"]),
         (
-            "[simulate.poldercast]\npears = 1",
-            ["'simulate.poldercast.pears'", "simulate.poldercast.peers"],
+            "[lab.simulate.poldercast]\npears = 1",
+            ["'lab.simulate.poldercast.pears'", "lab.simulate.poldercast.peers"],
         ),
-        ("[simulate.poldercst]\npeers = 1", [unknown("system", "poldercst")]),
+        ("[lab.simulate.poldercst]\npeers = 1", [unknown("system", "poldercst")]),
         ("ingest = true", ["[ingest]"]),
         ("[ingest]\nno-load = 1", ["ingest.no-load", "true or false", "not 1"]),
         ("[ingest]\ninterval = 5", ["ingest.interval", "not 5"]),
@@ -217,7 +217,7 @@ def test_messages_are_one_json_object_per_line(vizpub: Call, workspace: Path) ->
 
 
 def test_table_of_a_system_is_not_read_by_other_commands(workspace: Path) -> None:
-    (workspace / "vizpub.toml").write_text("[simulate.poldercast]\npeers = 7\n")
+    (workspace / "vizpub.toml").write_text("[lab.simulate.poldercast]\npeers = 7\n")
     words = ["--workspace", str(workspace), "metrics", "monday"]
     assert codes_and_imports([words], {}) == [(0, [])]
 

@@ -14,13 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.imports import codes_and_imports
-from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
 from vizpub.cli.commands.everyday.plot import ONE_MESSAGE, TIMES_OR_PEERS
 from vizpub.cli.main import _show_log, app
@@ -29,7 +27,6 @@ from vizpub.cli.settings import Settings
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.model.errors import NO_ANSWER, OutOfRange
 from vizpub.model.run import NO_NAME_OF_A_RUN
-from vizpub.model.tables import QUARANTINE
 from vizpub.runstore.integrity import OTHER_BYTES
 from vizpub.runstore.journal import FILE as LOG_FILE
 from vizpub.runstore.journal import Journal
@@ -188,23 +185,20 @@ def test_runs_show_tells_facts_and_damage_in_each_format(vizpub: Call) -> None:
     assert (facts["fact"], facts["run"], facts["rows of links"]) == ("value", "monday", "5")
 
 
-def test_quarantined_records_are_shown_with_control_characters_escaped(vizpub: Call) -> None:
-    assert "\\x1b[31mred" in vizpub("runs", "show", "monday", "quarantine").stdout
-    (record,) = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
-    assert record == {"file": "a.json", "line": 7, "reason": "not JSON", "text": "\x1b[31mred"}
-    links = data(vizpub("runs", "show", "monday", "links", "--limit", "2", "--format", "json"))
-    assert [row["layer"] for row in links] == ["mesh", "overlay"]
-    assert data(vizpub("runs", "show", "monday", "traffic", "--format", "json")) == []
+def test_rows_of_tables_are_printed_by_sql_alone(vizpub: Call) -> None:
+    for table, name in (("quarantine", "quarantine"), ("metrics/peers", "metrics.peers")):
+        refused = vizpub("runs", "show", "monday", table)
+        assert refused.exit_code == 2
+        tells(refused.stderr, f"vizpub sql monday 'FROM {name}'")
     assert vizpub("runs", "show", "monday", "linsk").exit_code == 2
 
 
-def test_quarantined_records_are_ordered_by_file_and_line(vizpub: Call, workspace: Path) -> None:
-    places = [("b.json", 2), ("a.json", 30), ("b.json", 1), ("a.json", 4)]
-    rows = [{"file": f, "line": n, "reason": "not JSON", "text": None} for f, n in places]
-    table = pa.Table.from_pylist(rows, QUARANTINE.arrow)
-    rewrite(workspace, "monday", "quarantine", table)
-    shown = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
-    assert [(row["file"], row["line"]) for row in shown] == sorted(places)
+def test_quarantined_records_are_shown_with_control_characters_escaped(vizpub: Call) -> None:
+    assert "\\x1b[31mred" in vizpub("sql", "monday", "FROM quarantine").stdout
+    (record,) = data(vizpub("sql", "monday", "FROM quarantine", "--format", "json"))
+    assert record == {"file": "a.json", "line": 7, "reason": "not JSON", "text": "\x1b[31mred"}
+    links = data(vizpub("sql", "monday", "FROM links", "--limit", "2", "--format", "json"))
+    assert [row["layer"] for row in links] == ["mesh", "overlay"]
 
 
 def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
@@ -236,13 +230,13 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("metrics monday --format xml", unknown("format", "xml")),
         ("metrics monday -o x.xlsx", "--format"),
         ("metrics monday -o no/such/x.csv", "no/such/x.csv"),
-        ("metrcs monday", "'metrics'"),
+        ("metrcs monday", "mean metrics?"),
         ("metrics monday --colums a", "--columns"),
-        ("tables metrics/overly", unknown("table", "metrics/overly", "metrics/overlay")),
+        ("runs tables metrics/overly", unknown("table", "metrics/overly", "metrics/overlay")),
         ("runs show nosuch", unknown("run", "nosuch")),
         ("runs remove nosuch --yes", unknown("run", "nosuch")),
         ("plot monday diameter -o x.bmp", ".png, .svg, .pdf"),
-        ("plot monday -o x.png", "vizpub tables metrics/overlay"),
+        ("plot monday -o x.png", "vizpub runs tables metrics/overlay"),
         ("plot monday diameter --kind pie -o x.png", unknown("kind of figure", "pie")),
         ("plot monday --kind tree -o x.png", ONE_MESSAGE),
         ("plot monday m9 --kind tree -o x.png", unknown("message", "m9")),
@@ -275,7 +269,7 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
-    for words in ("query runs", "cypher x", "query tuesday overlay", "verify monday"):
+    for words in ("query runs", "cypher x", "query tuesday overlay", "neo4j verify monday"):
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
@@ -285,7 +279,7 @@ def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) ->
     for words in ("query monday shortest-path 0 alice bob", "query monday overlay"):
         result = vizpub(*words.split())
         assert result.exit_code == 3, words
-        assert "vizpub load monday" in result.stderr
+        assert "vizpub neo4j load monday" in result.stderr
 
 
 def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None:
@@ -318,9 +312,9 @@ def test_html_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None
 
 def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None:
     run = ("--format", "csv")
-    assert vizpub("topics", "monday", "--at", "1", *run).stdout.startswith("topic,subscribers,")
+    assert vizpub("topic", "monday", "--at", "1", *run).stdout.startswith("topic,subscribers,")
     assert vizpub("topic", "monday", "news", *run).stdout.startswith("src,dst,layers,topics\n")
-    spread = vizpub("dissemination", "monday", "m0", *run)
+    spread = vizpub("message", "monday", "m0", *run)
     assert spread.stdout.startswith("hop,time_us,from,to,first,subscribed\n"), spread.stderr
     other = vizpub("topic", "tuesday", "news")
     assert (other.exit_code, unknown("run", "tuesday") in other.stderr) == (2, True)
@@ -338,7 +332,7 @@ def test_times_in_a_message_tree_are_ms_since_its_publication(vizpub: Call) -> N
         for row in received
         if row["message"] == "0" and row["first"] == "true"
     ]
-    _, _, *tree = vizpub("dissemination", "monday", "m0").stdout.splitlines()
+    _, _, *tree = vizpub("message", "monday", "m0").stdout.splitlines()
     found = [row.split()[-3] for row in tree]
     assert sorted(float(delay) for delay in found if delay != "-") == sorted(delays)
     assert delays
@@ -348,15 +342,15 @@ def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: P
     journal = Journal(workspace / "runs/monday")
     with journal.stage("names", lambda: {"peers": 1200, "topics": 3}):
         pass
-    events = data(vizpub("runs", "show", "monday", "log", "--format", "json"))
+    events = data(vizpub("runs", "log", "monday", "--format", "json"))
     lines = (workspace / "runs/monday" / LOG_FILE).read_text().splitlines()
     assert events == [json.loads(line) for line in lines]
     assert events[-1]["rows"] == {"peers": 1200, "topics": 3}
-    shown = vizpub("runs", "show", "monday", "log").stdout
+    shown = vizpub("runs", "log", "monday").stdout
     assert "peers 1,200, topics 3" in shown
     assert events[0]["at"][:19].replace("T", " ") in shown
     assert events[0]["at"] not in shown
-    first = vizpub("runs", "show", "monday", "log", "--limit", "1", "--format", "csv").stdout
+    first = vizpub("runs", "log", "monday", "--limit", "1", "--format", "csv").stdout
     assert [line.split(",")[1] for line in first.splitlines()] == ["event", "stage begun"]
 
 
@@ -380,16 +374,16 @@ def test_run_is_removed_only_after_confirmation(vizpub: Call, workspace: Path) -
 
 def test_tables_command_explains_tables_and_columns(vizpub: Call) -> None:
     assert {"links", "metrics/overlay"} <= {
-        row["table"] for row in data(vizpub("tables", "--format", "json"))
+        row["table"] for row in data(vizpub("runs", "tables", "--format", "json"))
     }
-    columns = data(vizpub("tables", "metrics/overlay", "--format", "json"))
+    columns = data(vizpub("runs", "tables", "metrics/overlay", "--format", "json"))
     diameter = next(row for row in columns if row["column"] == "diameter")
     assert (diameter["unit"], diameter["graph"]) == ("hops", "directed")
     assert diameter["if degenerate"] == "null where m = 0"
     for column in (diameter, next(row for row in columns if row["column"] == "interval")):
         place = Path(__file__).parents[3] / column["computed in"]
         assert column["column"] in place.read_text("utf-8")
-    every = data(vizpub("tables", "--columns", "--format", "json"))
+    every = data(vizpub("runs", "tables", "--columns", "--format", "json"))
     assert len(every) > 150
     assert {row["table"] for row in every} > {"peers", "metrics/messages"}
 
@@ -549,7 +543,7 @@ def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 READING = (
-    *("runs list", "runs show monday", "metrics monday topics --topic news", "tables"),
+    *("runs list", "runs show monday", "metrics monday topics --topic news", "runs tables"),
     *("metrics monday messages --format json", "query", "neo4j status"),
     *("export csv monday -o {}", "--help", "doctor"),
 )
@@ -569,24 +563,13 @@ def test_output_without_a_terminal_has_no_colour(workspace: Path) -> None:
     assert "\x1b" not in result.stdout + result.stderr
 
 
-def test_option_no_color_holds_for_wrong_use() -> None:
-    code = (
-        "from typer.testing import CliRunner; from vizpub.cli.main import app; "
-        "print([chr(27) in CliRunner().invoke(app, words.split()).output for words in "
-        "('metrcs', '--help', '--no-color metrcs', '--no-color --help')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "FORCE_COLOR": "1"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout == "[True, True, False, False]\n"
-
-
 def test_characters_outside_the_output_encoding_are_escaped(workspace: Path) -> None:
     words = ["--workspace", str(workspace), "metrics", "monday", "topics", "--format", "csv"]
     result = python(*words, "--columns", "subscribers", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
-    result = python("--workspace", str(workspace), "tables", "links", PYTHONIOENCODING="ascii")
+    result = python(
+        "--workspace", str(workspace), "runs", "tables", "links", PYTHONIOENCODING="ascii"
+    )
     assert "\\u2500" in result.stdout
 
 

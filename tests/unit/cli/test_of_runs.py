@@ -87,5 +87,5 @@ def test_subscriptions_of_a_run_are_a_workload(workspace: Path) -> None:
 
 def test_simulation_without_the_command_line_reads_no_runs(tmp_path: Path) -> None:
     plan = make_plan("broadcast-static", {"topology": "run:monday", "intervals": 1})
-    with pytest.raises(UseError, match=naming("run:monday", "`vizpub simulate`")):
+    with pytest.raises(UseError, match=naming("run:monday", "`vizpub lab simulate`")):
         simulate(plan, Folder(tmp_path / "out"))

@@ -17,11 +17,11 @@ READ = [
     "query runs",
     "cypher 'MATCH (n) RETURN n'",
     "query monday overlay at=1",
-    "verify monday",
+    "neo4j verify monday",
     "runs list",
     "export gexf elsewhere",
 ]
-WRITE = ["load monday", "runs remove monday --yes"]
+WRITE = ["neo4j load monday", "runs remove monday --yes"]
 """The driver tries these again for half a minute."""
 
 
@@ -40,7 +40,7 @@ def wrong(workspace: Path, talk: Talk, command: str) -> str:
     return said if is_bad or not isinstance(done.exception, SystemExit | None) else ""
 
 
-@pytest.mark.parametrize("command", few(["runs list", "load monday"], ["load monday"]))
+@pytest.mark.parametrize("command", few(["runs list", "neo4j load monday"], ["neo4j load monday"]))
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_command_tells_what_answers_instead_of_neo4j(
     workspace: Path, name: str, command: str

@@ -31,7 +31,12 @@ def elsewhere(vizpub: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 @pytest.mark.parametrize(
     "words",
-    ["load monday --bulk", "rebuild monday --bulk", "neo4j dump", "neo4j restore it --yes"],
+    [
+        "neo4j load monday --bulk",
+        "neo4j rebuild monday --bulk",
+        "neo4j dump",
+        "neo4j restore it --yes",
+    ],
 )
 def test_server_that_cannot_be_stopped_is_refused_without_container(
     elsewhere: Call, words: str
@@ -41,7 +46,7 @@ def test_server_that_cannot_be_stopped_is_refused_without_container(
     tells(refused.stderr, "NEO4J_URI", "--container NAME")
 
 
-@pytest.mark.parametrize("words", ["load monday", "neo4j dump", "neo4j restore it --yes"])
+@pytest.mark.parametrize("words", ["neo4j load monday", "neo4j dump", "neo4j restore it --yes"])
 def test_container_option_without_neo4j_uri_is_refused(vizpub: Call, words: str) -> None:
     refused = vizpub(*words.split(), "--container", "box")
     assert refused.exit_code == 2
@@ -53,6 +58,6 @@ def test_container_without_a_docker_command_is_refused(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("VIZPUB_NEO4J_CONTAINER", "box")
-    refused = elsewhere("load", "monday", "--bulk")
+    refused = elsewhere("neo4j", "load", "monday", "--bulk")
     assert refused.exit_code == 2
     tells(refused.stderr, "container box", "docker")

@@ -45,7 +45,7 @@ def _read(master: int) -> bytes:
 
 @pytest.mark.parametrize("form", few(["table", "csv", "json", "jsonl", "md"], ["table", "json"]))
 def test_control_characters_of_records_never_reach_the_terminal(workspace: Path, form: str) -> None:
-    shown = seen(workspace, "runs", "show", "monday", "quarantine", "--format", form)
+    shown = seen(workspace, "sql", "monday", "FROM quarantine", "--format", form)
     assert "[31mred" in shown
     assert "\x1b" not in BOLD.sub("", shown)
 

@@ -74,14 +74,14 @@ def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
 def test_collect_refuses_what_is_unsafe_or_senseless(
     tmp_path: Path, options: list[str], why: str
 ) -> None:
-    command = ["--workspace", str(tmp_path), "collect", "lab", *options]
+    command = ["--workspace", str(tmp_path), "live", "collect", "lab", *options]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
     assert why in " ".join(done.output.split())
 
 
 def refused(folder: Path, *options: str) -> str:
-    command = ["--workspace", str(folder), "collect", "lab", "--no-load", *options]
+    command = ["--workspace", str(folder), "live", "collect", "lab", "--no-load", *options]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
     return " ".join(done.output.split())
@@ -333,7 +333,7 @@ def test_signal_ends_the_wait_for_the_last_load(
 
     asyncio.run(work())
     (told,) = said
-    tells(told, "Neo4j", "interrupted", "vizpub load lab")
+    tells(told, "Neo4j", "interrupted", "vizpub neo4j load lab")
 
 
 def test_address_of_an_earlier_collector_is_told_no_more(
@@ -345,7 +345,7 @@ def test_address_of_an_earlier_collector_is_told_no_more(
     place.announce(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
 
     async def run(_: Collector) -> None:
-        with pytest.raises(UseError, match=naming("'lab'", "vizpub collect lab")) as caught:
+        with pytest.raises(UseError, match=naming("'lab'", "vizpub live collect lab")) as caught:
             collector_of(place)
         found.append(str(caught.value))
 
@@ -355,7 +355,7 @@ def test_address_of_an_earlier_collector_is_told_no_more(
 
 
 def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) -> None:
-    """As `vizpub watch` does again and again while it waits for one."""
+    """As `vizpub live watch` does again and again while it waits for one."""
     place, over = CollectionPlace(tmp_path, "lab"), Event()
     place.make()
 

@@ -134,7 +134,16 @@ def test_form_of_a_web_page_gives_no_command(serve: Serve) -> None:
 
 def test_tell_waits_for_the_answer(serve: Serve, tmp_path: Path) -> None:
     def told(*arguments: str) -> tuple[int, str]:
-        command = ["--workspace", str(tmp_path), "tell", "lab", *arguments, "--url", served.url]
+        command = [
+            "--workspace",
+            str(tmp_path),
+            "live",
+            "tell",
+            "lab",
+            *arguments,
+            "--url",
+            served.url,
+        ]
         done = CliRunner().invoke(app, command)
         return done.exit_code, " ".join(done.output.split())
 

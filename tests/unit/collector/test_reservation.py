@@ -66,7 +66,7 @@ def test_run_of_another_command_is_not_joined(
     if told:
         (place.batches / "1").touch()
     before = everything(place.workspace)
-    what = ["vizpub collect lab --revive"] if told else []
+    what = ["vizpub live collect lab --revive"] if told else []
     for revive in (False, True):
         with pytest.raises(UseError, match=naming("lab", NOT_OURS, *what)):
             reserve(place, revive=revive)
@@ -186,7 +186,7 @@ class TestKilled:
                 remove_run(workspace, "lab")
             assert runs(workspace) == []
             assert [of.run for of in retired_collections(workspace)] == ["lab"]
-            with pytest.raises(UseError, match=naming(RETIRED, "vizpub collect lab --revive")):
+            with pytest.raises(UseError, match=naming(RETIRED, "vizpub live collect lab --revive")):
                 reserve(CollectionPlace(workspace, "lab"))
         removed.rename(tmp_path / "removed")
         shutil.rmtree(tmp_path / "killed")

@@ -150,7 +150,7 @@ def test_missed_are_those_of_the_command(
         assert {row["peer"] for row in rows} == {
             row["peer"] for row in of(run.rows["missed"], message)
         }
-        words = ["--workspace", str(workspace), "missed", "timed", "-f", "json"]
+        words = ["--workspace", str(workspace), "message", "--missed", "timed", "-f", "json"]
         printed = CliRunner().invoke(app, [*words, "--", NAMES[message]])
         told = {run.peers.index(row["peer"]): row["why"] for row in json.loads(printed.stdout)}
         assert {row["peer"]: row["why"] for row in rows} == told

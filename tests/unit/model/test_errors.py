@@ -96,11 +96,11 @@ def test_unknown_peer_error_shows_the_nearest_in_forms_that_mean_them() -> None:
     peers = [
         f"12D3KooW{middle}{i:030}" for i, middle in enumerate(("Kabc", "Kabd", "Qxyz", "Zuvw"))
     ]
-    text = str(UnknownName("peer", "12D3KooWKabe", peers, "vizpub runs show r peers"))
+    text = str(UnknownName("peer", "12D3KooWKabe", peers, "vizpub sql r 'FROM peers'"))
     shown = re.findall(r"12D3KooW…\w+", text)
     assert len(shown) == 3
     assert [place_of("peer", form, peers) for form in shown][:2] in ([0, 1], [1, 0])
-    assert text.endswith("(see: vizpub runs show r peers)")
+    assert text.endswith("(see: vizpub sql r 'FROM peers')")
     column = "a_column_with_a_name_longer_than_ids"
     assert column in str(UnknownName("column", column[:-1], [column]))
 

@@ -48,8 +48,8 @@ def test_short_form_means_the_one_name_that_has_it(given: str, meant: str) -> No
 @pytest.mark.parametrize("given", ["12D3", "12D…", "12D3KooWBet", "…"])
 def test_form_of_several_names_is_refused_with_some_of_them(given: str) -> None:
     with pytest.raises(AmbiguousName, match=naming(f"'{given}'")) as caught:
-        place_of("peer", given, PEERS, "vizpub runs show monday peers")
-    assert str(caught.value).endswith("give more of it (see: vizpub runs show monday peers)")
+        place_of("peer", given, PEERS, "vizpub sql monday 'FROM peers'")
+    assert str(caught.value).endswith("give more of it (see: vizpub sql monday 'FROM peers')")
     assert sum(name in str(caught.value) for name in PEERS) <= 4
 
 

@@ -83,7 +83,7 @@ def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
         run.metrics("overlay", ["degree"])
     with pytest.raises(UnknownName, match="alice"):
         run.metrics("peers", where=Where(peer="alixe"))
-    with pytest.raises(UseError, match=naming("topic", "vizpub tables")):
+    with pytest.raises(UseError, match=naming("topic", "vizpub runs tables")):
         run.metrics("peers", where=Where(topic="news"))
     with pytest.raises(UnknownName):
         run.table("nosuch")

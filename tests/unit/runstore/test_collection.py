@@ -41,7 +41,7 @@ class TestOwner:
         if appended:
             case.append()
         before = case.stored
-        with pytest.raises(RunCollected, match=naming("lab", "vizpub collect lab --stop")):
+        with pytest.raises(RunCollected, match=naming("lab", "vizpub live collect lab --stop")):
             begin(case, LAB)
         with pytest.raises(RunCollected):
             check_name(case.workspace, "lab")
@@ -121,7 +121,7 @@ class TestReserved:
     def test_run_without_interval_says_how_to_go_on(self, case: Reserved) -> None:
         with pytest.raises(NothingCollected) as caught:
             open_run(case.workspace, "lab")
-        tells(str(caught.value), "lab", "vizpub watch lab", "vizpub collect lab")
+        tells(str(caught.value), "lab", "vizpub live watch lab", "vizpub live collect lab")
         assert "ingest" not in str(caught.value)
 
     def test_name_stays_reserved_where_the_first_append_is_refused(self, case: Reserved) -> None:
@@ -148,7 +148,7 @@ class TestReserved:
             return dict(facts_for_people(open_run(case.workspace, "lab")))["collection"]
 
         case.append()
-        tells(told(), "vizpub collect lab")
+        tells(told(), "vizpub live collect lab")
         with case.of.hold():
             tells(told(), f"process {os.getpid()}")
         case.append(ended=True)

@@ -75,7 +75,7 @@ def test_files_of_a_killed_process_are_swept_by_the_next_command(
     from vizpub.cli.main import app
 
     end(worker, signal.SIGKILL)
-    assert CliRunner().invoke(app, ["--workspace", str(tmp_path), "tables"]).exit_code == 0
+    assert CliRunner().invoke(app, ["--workspace", str(tmp_path), "runs", "tables"]).exit_code == 0
     assert everything(tmp_path) == {f"runs/monday/{name}" for name in everything(run.directory)}
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["monday"]
     assert [path.name for path in (tmp_path / SCRATCH).iterdir()] == []

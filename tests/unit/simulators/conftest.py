@@ -12,7 +12,7 @@ from vizpub.simulators.engine.plan import Plan, make_plan
 
 @pytest.fixture(scope="session")
 def flood(tmp_path_factory: pytest.TempPathFactory, guide_code: str) -> str:
-    """What `vizpub simulate` calls it: the file of the guide's code, and its class."""
+    """What `vizpub lab simulate` calls it: the file of the guide's code, and its class."""
     path = tmp_path_factory.mktemp("guide") / "flood.py"
     path.write_text(guide_code, "utf-8")
     return f"{path}:Flood"

@@ -173,7 +173,7 @@ def test_event_of_the_future_holds_up_no_other(
 def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
     with serving(collector_in(tmp_path, Options(began=datetime.now(UTC)))) as served:
         with pytest.raises(
-            UseError, match=r"begins [0-9,]+ s before the run: `vizpub report --replay`"
+            UseError, match=r"begins [0-9,]+ s before the run: `vizpub live report --replay`"
         ):
             reported(served, TRACE, FollowOptions())
         (tmp_path / "empty").mkdir()
@@ -187,7 +187,7 @@ def test_second_signal_ends_a_report_that_nobody_takes(tmp_path: Path) -> None:
     began, path = datetime.now(UTC), tmp_path / "trace.json"
     path.write_text(Happened(EventType.JOIN, "a", time.time_ns(), topic="t").line + "\n")
     with serving(collector_in(tmp_path, Options(began=began))) as served:
-        told = ["report", str(path), "--to", url(served), "--follow", "--delay", "100ms"]
+        told = ["live", "report", str(path), "--to", url(served), "--follow", "--delay", "100ms"]
         command = [sys.executable, "-m", "vizpub.cli", *told]
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         while not served.lines():
@@ -212,7 +212,7 @@ def test_report_command_tells_what_it_did(tmp_path: Path) -> None:
     for trace in sorted(TRACE.iterdir())[:5]:
         (some / trace.name).symlink_to(trace)
     with serving(collector_in(tmp_path)) as served:
-        told = ["report", str(some), "--to", url(served), "--replay", "--speed", "100000"]
+        told = ["live", "report", str(some), "--to", url(served), "--replay", "--speed", "100000"]
         done = CliRunner().invoke(app, ["--workspace", str(tmp_path), *told])
         assert done.exit_code == 0, done.output
         assert "reported 1" in done.output

@@ -102,7 +102,7 @@ def test_why_traces_are_not_reported_is_said_once(
     with serving(collector_in(tmp_path)) as served, told_of(served, tmp_path):
         asyncio.run(follow())
     assert len(said) == 1
-    tells(said[0], "vizpub report --replay")
+    tells(said[0], "vizpub live report --replay")
 
 
 def test_process_ends_with_its_standard_input(tmp_path: Path) -> None:

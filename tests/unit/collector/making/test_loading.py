@@ -38,7 +38,7 @@ def test_process_that_loads_stays_and_is_started_again(
     async def work() -> None:
         intake = Intake(place, header(), ClosingRules(), IntakeLimits())
         progress = CollectionProgress(intake)
-        loads = CopyLoader([*vizpub, "load", "lab", "--follow"], progress, said.append)
+        loads = CopyLoader([*vizpub, "neo4j", "load", "lab", "--follow"], progress, said.append)
         task = asyncio.create_task(loads.run())
 
         async def failed_again() -> str:

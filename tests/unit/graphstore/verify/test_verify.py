@@ -13,9 +13,9 @@ ROW = Difference("peers", "7/3 name", "a", "b")
 @pytest.mark.parametrize(
     ("differences", "command"),
     [
-        ([INDEX, INDEX], "vizpub load 7"),
-        ([ROW], "vizpub rebuild 7"),
-        ([INDEX, ROW], "vizpub rebuild 7"),
+        ([INDEX, INDEX], "vizpub neo4j load 7"),
+        ([ROW], "vizpub neo4j rebuild 7"),
+        ([INDEX, ROW], "vizpub neo4j rebuild 7"),
     ],
 )
 def test_remedy_is_a_load_where_indexes_alone_are_missing(

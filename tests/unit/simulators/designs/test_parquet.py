@@ -16,7 +16,7 @@ from vizpub.simulators.designs.stars import Interests
 
 
 def called(line: str) -> str:
-    result = CliRunner().invoke(app, ["construct", *line.split()])
+    result = CliRunner().invoke(app, ["lab", "construct", *line.split()])
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -59,6 +59,8 @@ def test_names_of_topics_are_those_of_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_do_not_suit_are_refused(line: str, told: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "construct", *line.split()])
+    result = CliRunner().invoke(
+        app, ["--workspace", str(tmp_path), "lab", "construct", *line.split()]
+    )
     assert result.exit_code == 2, result.output
     assert told in " ".join(result.output.split())

@@ -116,7 +116,7 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
     pairs = [f"{node},t{topic}" for node, own in enumerate(example_3().of) for topic in own]
     (tmp_path / "example.csv").write_text("\n".join(pairs), "utf-8")
     line = f"--peers 8 --workload file:{tmp_path}/example.csv --out {tmp_path}/out"
-    result = CliRunner().invoke(app, ["construct", "cd-max", *line.split()])
+    result = CliRunner().invoke(app, ["lab", "construct", "cd-max", *line.split()])
     assert result.exit_code == 0, result.output
     assert "8 peers, 1 interval, 0 publications" in result.output
     (reports,) = reported(tmp_path / "out").values()
@@ -138,7 +138,7 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_are_refused_with_the_reason(line: str, told: str, tmp_path: Path) -> None:
-    call = ["--workspace", str(tmp_path), "construct", *line.split()]
+    call = ["--workspace", str(tmp_path), "lab", "construct", *line.split()]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 2, result.output
     assert told in result.output

@@ -119,5 +119,5 @@ def test_workloads_page_shows_every_kind_and_its_example(kinds: dict[str, type[A
     page = (Path(__file__).parents[4] / "docs/workloads.md").read_text("utf-8")
     assert "\n".join(["```text", *describe(kinds), "```"]) in page
     for name, kind in kinds.items():
-        runnable = [line for line in page.splitlines() if line.startswith("vizpub simulate")]
+        runnable = [line for line in page.splitlines() if line.startswith("vizpub lab simulate")]
         assert any(example(kind) in line for line in runnable), name

@@ -99,7 +99,7 @@ def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
 def test_missed_says_why_a_message_did_not_arrive(
     workspace: Path, words: tuple[str, ...], expected: list[tuple[str, ...]]
 ) -> None:
-    call = ["--workspace", str(workspace), "missed", "monday", *words, "-f", "csv"]
+    call = ["--workspace", str(workspace), "message", "--missed", "monday", *words, "-f", "csv"]
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.output
     head, *rows = csv.reader(done.stdout.splitlines())

@@ -12,8 +12,10 @@ from typer.testing import CliRunner, Result
 
 from tests.support.words import unknown
 from vizpub import cypher
+from vizpub.cli.commands.everyday.query import COMMANDS
 from vizpub.cli.main import app
 
+ROOT = Path(__file__).parents[5]
 Call = Callable[..., Result]
 
 
@@ -32,10 +34,19 @@ def records(result: Result) -> list[dict[str, str]]:
 
 def test_queries_are_listed_alone_and_for_a_run(call: Call) -> None:
     listed = records(call("-f", "csv"))
-    assert [row["query"] for row in listed] == cypher.names("queries")
+    names = {row["query"] for row in listed}
+    assert names | COMMANDS.keys() == {*cypher.names("queries")}
+    assert names & COMMANDS.keys() == set()
     assert records(call("monday", "-f", "csv")) == listed
-    (path,) = (row for row in listed if row["query"] == "shortest-path")
-    assert path["parameters"] == "at from to [layers]"
+    (paths,) = (row for row in listed if row["query"] == "k-shortest-paths")
+    assert paths["parameters"].startswith("at from to")
+
+
+def test_query_of_a_command_has_its_line_on_the_page() -> None:
+    page = (ROOT / "docs" / "queries.md").read_text("utf-8")
+    for query, command in COMMANDS.items():
+        section = page.split(f"\n## {query}\n")[1].split("\n## ")[0]
+        assert f"`vizpub {command}" in section
 
 
 def test_query_alone_is_explained(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""`vizpub channels`, beside the paper's printed mapping."""
+"""`vizpub lab channels`, beside the paper's printed mapping."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def vizpub(line: str) -> Result:
 
 
 def test_mapping_shows_the_printed_list(printed: str) -> None:
-    rows = json.loads(vizpub(f"channels mapping {printed} -f json").stdout)
+    rows = json.loads(vizpub(f"lab channels mapping {printed} -f json").stdout)
     assert [row["total_p"] for row in rows] == pytest.approx(PRINTED)
     assert [row["pages"] for row in rows] == [1] * 8
     assert rows[0]["breaking_gap_ms"] == pytest.approx(202.219)
 
 
 def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:
-    result = vizpub(f"channels utal {printed} --updates 100000 -f json")
+    result = vizpub(f"lab channels utal {printed} --updates 100000 -f json")
     (row,) = json.loads(result.stdout)
     assert row["predicted_ms"] == pytest.approx(202.219)
     assert row["utal_ms"] == pytest.approx(202.219, rel=0.02)
@@ -54,7 +54,7 @@ def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:
 def test_measures_of_a_single_channel_are_those_of_a_queue() -> None:
     """M/D/1 at half load: 1.5 transmissions of 10 ms, a quarter of a page waits."""
     single = "--channels 1 --listen 1 --peers 5 --profile uniform:pages=100"
-    line = f"channels measure {single} --gap 20ms --updates 50000 --of"
+    line = f"lab channels measure {single} --gap 20ms --updates 50000 --of"
     (row,) = json.loads(vizpub(f"{line} run -f json").stdout)
     assert row["updates"] == row["passed"] == 50_000
     assert row["flow_rate"] == pytest.approx(50, rel=0.05)
@@ -75,7 +75,7 @@ def test_measures_of_a_single_channel_are_those_of_a_queue() -> None:
 
 def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:
     mappings = "--mappings c,perfect-c --updates 10000 --steps 8"
-    result = vizpub(f"channels gdfr {mappings} --figure {tmp_path}/gdfr.svg -f csv")
+    result = vizpub(f"lab channels gdfr {mappings} --figure {tmp_path}/gdfr.svg -f csv")
     rows = list(csv.DictReader(StringIO(result.stdout)))
     assert len(rows) == 16
     for mapping in ("c", "perfect-c"):
@@ -86,7 +86,7 @@ def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:
 
 
 def test_mapping_on_the_fly_is_refused_with_those_that_are_static() -> None:
-    result = CliRunner().invoke(app, shlex.split("channels mapping --mapping cd"))
+    result = CliRunner().invoke(app, shlex.split("lab channels mapping --mapping cd"))
     assert result.exit_code == 2
     assert "perfect-c" in result.output
 
@@ -100,12 +100,12 @@ def test_experiment_on_channels_reports_its_combinations(
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
-    told = vizpub(f"experiment run channels --runs 1 --out {tmp_path}").stderr
+    told = vizpub(f"lab experiment run channels --runs 1 --out {tmp_path}").stderr
     tells(told, "of 2", "8 unknown")
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.count("\n| pc | offline-c |") == 6
     assert len((tmp_path / "measured.jsonl").read_text("utf-8").splitlines()) == 8
-    refused = CliRunner().invoke(app, shlex.split("experiment run channels --only c"))
+    refused = CliRunner().invoke(app, shlex.split("lab experiment run channels --only c"))
     assert refused.exit_code == 2
     tells(refused.output, "channels", "--only", "--load", "--keep-reports")
-    assert "our reading" in vizpub("experiment show channels").stdout
+    assert "our reading" in vizpub("lab experiment show channels").stdout

@@ -1,4 +1,4 @@
-"""`vizpub simulate`, with the system that the guide writes."""
+"""`vizpub lab simulate`, with the system that the guide writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.words import tells, unknown
-from vizpub.cli.commands.lab.simulate import _help_text
+from vizpub.cli.commands.lab.simulate import CHANNELS, _help_text
 from vizpub.cli.main import app
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.reports.files import ReportReader
@@ -41,7 +41,7 @@ def interval_of(folder: Path) -> int:
 
 
 def test_simulation_prints_its_size_and_messages_and_writes_reports(vizpub: Call) -> None:
-    result = vizpub("simulate flood.py:Flood --peers 30 --intervals 10 --publications every:5")
+    result = vizpub("lab simulate flood.py:Flood --peers 30 --intervals 10 --publications every:5")
     assert result.exit_code == 0, result.output
     assert "flood-1: 30 peers, 10 intervals, " in result.stderr
     assert "hello" in result.stdout
@@ -49,7 +49,7 @@ def test_simulation_prints_its_size_and_messages_and_writes_reports(vizpub: Call
 
 
 def test_second_simulation_says_that_it_is_the_first_one(vizpub: Call) -> None:
-    line = "simulate flood.py:Flood --peers 5 --intervals 3"
+    line = "lab simulate flood.py:Flood --peers 5 --intervals 3"
     first, again, anew = vizpub(line), vizpub(line), vizpub(f"{line} --replace")
     assert first.exit_code == again.exit_code == anew.exit_code == 0
     tells(again.stderr, "flood-1", "--replace")
@@ -59,7 +59,7 @@ def test_second_simulation_says_that_it_is_the_first_one(vizpub: Call) -> None:
 
 def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> None:
     Path("study.toml").write_text('peers = 12\nintervals = 5\nlatency = "constant:5ms"\n', "utf-8")
-    result = vizpub("simulate flood.py:Flood --config study.toml --intervals 7 --out here")
+    result = vizpub("lab simulate flood.py:Flood --config study.toml --intervals 7 --out here")
     assert result.exit_code == 0, result.output
     plan = json.loads(Path("here/simulation.json").read_text("utf-8"))["plan"]
     assert (plan["peers"], plan["intervals"], plan["latency"]) == (12, 7, "constant:5ms")
@@ -75,7 +75,7 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
         ("gossip --ttl far", "'far'"),
         ("chord --lookup both", "'--lookup': 'both' is not one of 'iterative'"),
         ("flood.py:Flood --no-load", "--ingest NAME"),
-        ("flood.py:Flood --churn weibul:1s", "weibull? (see: vizpub simulate models)"),
+        ("flood.py:Flood --churn weibul:1s", "weibull? (see: vizpub lab simulate models)"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "'Flod'"),
         ("food.py:Flood", "food.py"),
@@ -88,7 +88,7 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
 )
 def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str, told: str) -> None:
     Path("typo.toml").write_text("degre = 12\n", "utf-8")
-    result = vizpub(f"simulate {line}")
+    result = vizpub(f"lab simulate {line}")
     assert result.exit_code == 2, result.output
     assert told in result.output
 
@@ -96,7 +96,7 @@ def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str,
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
     shown = _help_text(name, "")
-    (line,) = re.findall(r"vizpub (simulate .*) --ingest study --no-load", shown)
+    (line,) = re.findall(r"vizpub (lab .*) --ingest study --no-load", shown)
     done = vizpub(f"{line} --peers 20 --intervals 2")
     assert done.exit_code == 0, done.output
 
@@ -112,7 +112,7 @@ def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
 def test_ingest_options_are_refused_before_the_simulation(
     vizpub: Call, line: str, told: str
 ) -> None:
-    result = vizpub(f"simulate flood.py:Flood --peers 5 --intervals 3 {line}")
+    result = vizpub(f"lab simulate flood.py:Flood --peers 5 --intervals 3 {line}")
     assert result.exit_code == 2, result.output
     assert told in result.output
     assert not Path("vizpub-data").exists()
@@ -130,13 +130,13 @@ def test_ingest_options_are_refused_before_the_simulation(
 )
 def test_config_values_of_a_wrong_type_are_refused(vizpub: Call, text: str, told: str) -> None:
     Path("study.toml").write_text(f"{text}\n", "utf-8")
-    result = vizpub("simulate flood.py:Flood --config study.toml")
+    result = vizpub("lab simulate flood.py:Flood --config study.toml")
     assert result.exit_code == 2, result.output
     assert f"study.toml: {told}" in result.output
 
 
 def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> None:
-    line = "simulate flood.py:Flood --peers 5 --intervals 3 --out here"
+    line = "lab simulate flood.py:Flood --peers 5 --intervals 3 --out here"
     assert vizpub(line).exit_code == 0
     refused = vizpub(f"{line} --seed 2")
     assert refused.exit_code == 2
@@ -147,18 +147,18 @@ def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> 
 def test_simulate_models_lists_churn_models_and_options(vizpub: Call) -> None:
     from vizpub.simulators.world.churn import CHURNS
 
-    shown = vizpub("simulate models").stdout
+    shown = vizpub("lab simulate models").stdout
     assert all(line in shown for line in describe(CHURNS))
     assert all(f"--{option}" in shown for option in ("workload", "publications", "latency"))
 
 
 def test_simulate_help_lists_all_systems(vizpub: Call) -> None:
-    shown = vizpub("simulate --help").stdout
-    assert all(name in shown for name in SYSTEMS)
+    shown = vizpub("lab simulate --help").stdout
+    assert all(name in shown for name in SYSTEMS if name != CHANNELS)
 
 
 def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path: Path) -> None:
-    words = "simulate flood.py:Flood --peers 20 --intervals 100000 --out here"
+    words = "lab simulate flood.py:Flood --peers 20 --intervals 100000 --out here"
     running = subprocess.Popen(
         [sys.executable, "-c", "from vizpub.cli.main import app; app()", *shlex.split(words)],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""`vizpub tell` ends when it says, whatever answers."""
+"""`vizpub live tell` ends when it says, whatever answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_command_that_waits_for_ever_is_an_error(
     text = json.dumps(queued).encode()
     answer = HEAD + b"content-length: %d\r\n\r\n" % len(text) + text
     with answering(lambda: iter([answer])) as badly:
-        command = ["tell", "lab", "17", "leave", "--url", badly.url, "--expires", "300ms"]
+        command = ["live", "tell", "lab", "17", "leave", "--url", badly.url, "--expires", "300ms"]
         done = CliRunner().invoke(app, ["--workspace", str(tmp_path), *command])
     assert done.exit_code == 3
     tells(done.stderr, badly.url, "command 7")

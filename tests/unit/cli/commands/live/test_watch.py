@@ -1,4 +1,4 @@
-"""`vizpub watch` beside a collector with a real socket."""
+"""`vizpub live watch` beside a collector with a real socket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def committed(served: Served, first: int, last: int) -> None:
 
 
 def watched(*options: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["watch", "lab", *options])
+    done = CliRunner().invoke(app, ["live", "watch", "lab", *options])
     return done.exit_code, done.output
 
 
@@ -44,9 +44,9 @@ def test_watch_prints_a_line_per_interval(tmp_path: Path) -> None:
 
 
 def test_watch_says_that_no_collector_runs(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "watch", "lab"])
+    done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "live", "watch", "lab"])
     assert done.exit_code == 2
-    assert "vizpub collect lab" in done.output
+    assert "vizpub live collect lab" in done.output
     assert "interval" not in done.stdout  # no head of a table that never comes
 
 
@@ -57,7 +57,7 @@ def test_watch_of_a_run_that_has_ended_says_so_instead_of_asking_for_a_collector
     with writing(tmp_path, "lab") as writer:
         writer.begin(manifest)
         writer.commit(manifest.with_stage("all", {}, state="complete"))
-    done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "watch", "lab"])
+    done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "live", "watch", "lab"])
     assert (done.exit_code, done.stdout) == (0, "")
     tells(done.output, "'lab'", "vizpub metrics lab")
 

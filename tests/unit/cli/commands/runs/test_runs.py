@@ -48,7 +48,7 @@ def test_states_of_a_collected_run_are_listed(vizpub: Call, case: Reserved) -> N
     size = case.workspace / "collected/lab/batches/1"
     size.write_bytes(bytes(5_000_000))
     listed = vizpub("runs", "list")
-    tells(listed.stderr, str(case.of.folder), "5 MB", "vizpub collect lab --revive")
+    tells(listed.stderr, str(case.of.folder), "5 MB", "vizpub live collect lab --revive")
 
 
 def test_removal_says_what_stays(vizpub: Call, case: Reserved) -> None:
@@ -58,17 +58,20 @@ def test_removal_says_what_stays(vizpub: Call, case: Reserved) -> None:
     tells(asked.stderr, str(case.of.folder), "stays")
     done = vizpub("runs", "remove", "lab", "--yes")
     assert done.exit_code == 0
-    ways = "vizpub collect lab --revive", "vizpub runs remove lab --with-log"
+    ways = "vizpub live collect lab --revive", "vizpub runs remove lab --with-log"
     tells(done.stderr, str(case.of.folder), *ways)
     for option in ([], ["--yes"]):
         again = vizpub("runs", "remove", "lab", *option)
         assert again.exit_code == 2
         tells(again.stderr, "vizpub runs remove lab --with-log")
-    for command in (["collect", "lab", "--no-load"], ["collect", "lab", "--stop", "--no-load"]):
+    for command in (
+        ["live", "collect", "lab", "--no-load"],
+        ["live", "collect", "lab", "--stop", "--no-load"],
+    ):
         refused = vizpub(*command)
         assert refused.exit_code == 2
         tells(refused.stderr, RETIRED, *ways)
-    for command in (["watch", "lab"], ["tell", "lab", "a", "leave"]):
+    for command in (["live", "watch", "lab"], ["live", "tell", "lab", "a", "leave"]):
         tells(vizpub(*command).stderr, RETIRED)
     gone = vizpub("runs", "remove", "lab", "--with-log", input="y\n")
     assert gone.exit_code == 0, gone.output
@@ -84,26 +87,29 @@ def test_run_stays_while_it_is_collected(vizpub: Call, case: Reserved) -> None:
         for option in ([], ["--with-log"]):
             refused = vizpub("runs", "remove", "lab", "--yes", *option)
             assert refused.exit_code == 2
-            tells(refused.stderr, "lab", "vizpub collect lab --stop")
-        for command in (["settle", "lab", "--no-load"], ["simulate", "cyclon", "--ingest", "lab"]):
+            tells(refused.stderr, "lab", "vizpub live collect lab --stop")
+        for command in (
+            ["runs", "settle", "lab", "--no-load"],
+            ["lab", "simulate", "cyclon", "--ingest", "lab"],
+        ):
             refused = vizpub(*command)
             assert refused.exit_code == 2, refused.output
-            tells(refused.stderr, "lab", "vizpub collect lab --stop")
+            tells(refused.stderr, "lab", "vizpub live collect lab --stop")
         assert vizpub("runs", "show", "lab").exit_code == 0
     assert everything(case.workspace) == before
 
 
-@pytest.mark.parametrize("command", ["metrics", "sql", "summary", "load"])
+@pytest.mark.parametrize("command", ["metrics", "sql", "runs summary", "neo4j load"])
 def test_collected_run_without_interval_is_told_as_that(vizpub: Call, command: str) -> None:
-    told = vizpub(command, "lab", *(["SELECT 1"] if command == "sql" else []))
+    told = vizpub(*command.split(), "lab", *(["SELECT 1"] if command == "sql" else []))
     assert told.exit_code == 1
-    tells(told.stderr, "lab", "vizpub watch lab", "vizpub collect lab")
+    tells(told.stderr, "lab", "vizpub live watch lab", "vizpub live collect lab")
     assert "ingest" not in told.stderr
 
 
 def test_commands_to_a_run_that_has_ended_say_so(vizpub: Call, case: Reserved) -> None:
     case.append(ended=True)
-    told = vizpub("tell", "lab", "a", "leave")
+    told = vizpub("live", "tell", "lab", "a", "leave")
     assert told.exit_code == 2
-    assert "vizpub collect" not in told.stderr
-    assert vizpub("watch", "lab").exit_code == 0
+    assert "vizpub live collect" not in told.stderr
+    assert vizpub("live", "watch", "lab").exit_code == 0

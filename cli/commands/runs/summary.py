@@ -1,4 +1,4 @@
-"""`vizpub summary`: counts of a run, by the definitions of tracestat."""
+"""`vizpub runs summary`: counts of a run, by the definitions of tracestat."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def summary(
     Examples:
 
     ```
-    vizpub summary monday
-    vizpub summary monday --topic news --format csv
-    vizpub summary monday -o summary.json
+    vizpub runs summary monday
+    vizpub runs summary monday --topic news --format csv
+    vizpub runs summary monday -o summary.json
     ```
     """
     from vizpub.questions.run import Run

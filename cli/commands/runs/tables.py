@@ -1,4 +1,4 @@
-"""`vizpub tables`: explains every table and column of a run."""
+"""`vizpub runs tables`: explains every table and column of a run."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def tables(
     Examples:
 
     ```
-    vizpub tables
-    vizpub tables metrics/overlay
-    vizpub tables --columns -o tables.md
-    vizpub tables metrics/peers --run monday
+    vizpub runs tables
+    vizpub runs tables metrics/overlay
+    vizpub runs tables --columns -o tables.md
+    vizpub runs tables metrics/peers --run monday
     ```
     """
     from vizpub.model.own import with_own
