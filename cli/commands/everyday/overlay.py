@@ -20,6 +20,7 @@ from vizpub.cli.options import (
     Output,
     RunName,
     comma_list,
+    refuse_options,
 )
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
@@ -187,7 +188,7 @@ def dissemination(
 
 
 def missed(
-    settings: Settings,
+    ctx: typer.Context,
     run: RunName,
     output: Output,
     message: OptionalMessage = None,
@@ -219,6 +220,7 @@ def missed(
     vizpub missed monday m17 --layers mesh -o missed.csv
     ```
     """
+    settings: Settings = ctx.obj
     if stored := run_of_workspace(settings, run):
         from vizpub.questions.totals import unreported_count
 
@@ -236,6 +238,7 @@ def missed(
                 "their eligible peers are unknown"
             )
     elif message and not by:
+        refuse_options(ctx, f"run '{run}', which only Neo4j has, without reasons", "--layers")
         print_answer(settings, output, "missed-subscribers", run, {"message": message})
     else:
         raise UseError(f"the reasons need the run's files, and {settings.workspace} has none")
