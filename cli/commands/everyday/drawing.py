@@ -93,7 +93,7 @@ class Drawing:
             autocompletion=complete_kinds,
         ),
     ] = "series"
-    others: Annotated[
+    more_runs: Annotated[
         list[str] | None,
         typer.Option(
             "--with",
@@ -152,11 +152,6 @@ class Drawing:
     def peers(self) -> Sequence[str | None]:
         """The peers with a line each; [null] = one line for all."""
         return self.peer or [None]
-
-    @property
-    def runs(self) -> Sequence[str]:
-        """The names of the runs beside the first."""
-        return self.others or ()
 
     @property
     def subject(self) -> str:

@@ -37,6 +37,7 @@ def write_scenes(
 ) -> None:
     """Write a film and show its progress. Raises: UseError, also for too many frames."""
     from vizpub.analytics.figures import FigureOptions, Film, figure_style, write_film
+    from vizpub.analytics.figures.styles import STANDARD_WIDTH
 
     if scenes.count > _MOST[form]:
         raise UseError(
@@ -51,7 +52,7 @@ def write_scenes(
                 progress("frames", number, scenes.count)
                 yield figure
 
-        with figure_style(FigureOptions(options.style)):
+        with figure_style(FigureOptions(options.style, STANDARD_WIDTH)):
             write_film(count_frames(), place, film)
         progress("frames", scenes.count, scenes.count)
     settings.say(f"wrote {file}: {scenes.count} frames, {scenes.count / film.fps:.1f} s")

@@ -114,7 +114,8 @@ def plot(
         stills, films = (", ".join(f".{f}" for f in forms) for forms in (FORMATS, FILM_FORMATS))
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
     check_options(ctx, drawing.kind)
-    runs = [Run.open(settings.workspace, name) for name in dict.fromkeys((run, *drawing.runs))]
+    names = dict.fromkeys((run, *(drawing.more_runs or ())))
+    runs = [Run.open(settings.workspace, name) for name in names]
     with figure_style(drawing.figure_options()):
         data, figure = _draw_figure(runs, drawing, window, metrics or ())
         relabel(figure, drawing.xlabel, drawing.ylabel, drawing.legend)
@@ -383,12 +384,12 @@ def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Ta
         (peers, links), when = snapshots[ticks[0]], run.clock.describe(ticks[0])
         heading = ", ".join([*title, when])
         return links, overlay_snapshot(peers, links, size, heading, layout=layout)
-    named = {run.clock.describe(tick): one for tick, one in snapshots.items()}
+    by_time = {run.clock.describe(tick): snapshots[tick] for tick in ticks}
     rows = [
         links.add_column(0, "interval", pa.array([run.clock.interval_of(tick)] * len(links)))
         for tick, (_, links) in snapshots.items()
     ]
-    return pa.concat_tables(rows), overlay_snapshots(named, size, ", ".join(title), layout=layout)
+    return pa.concat_tables(rows), overlay_snapshots(by_time, size, ", ".join(title), layout=layout)
 
 
 _OF_ONE_RUN = {"overlay": _overlay, "tree": _tree}

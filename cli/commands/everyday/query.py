@@ -96,10 +96,10 @@ class _NamedQueryOptions(QueryOptions):
         """The parameters by name, with `at` and `layers` if they are chosen. Raises: UseError."""
         parameters = super().values
         chosen = {"at": self.at, "layers": self.layers}
-        given = {name: value for name, value in chosen.items() if value is not None}
-        for name in given.keys() & parameters.keys():
+        options = {name: value for name, value in chosen.items() if value is not None}
+        for name in options.keys() & parameters.keys():
             raise UseError(f"parameter {name} is given twice")
-        return parameters | given
+        return parameters | options
 
 
 def query(
