@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -15,6 +16,8 @@ from vizpub.model.tables import RECEPTIONS
 
 _DRAWN = {ord("$"): r"\$", 0xFEFF: None}
 """Escapes: matplotlib reads $ as mathematics, and cannot write U+FEFF to a PDF."""
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no SVG can have, where text is text."""
 NAME_WIDTH = 48
 """Characters of a name in a legend."""
 _STATISTICS = {
@@ -41,7 +44,7 @@ def truncate(name: str, width: int = NAME_WIDTH) -> str:
 def escape(text: str) -> str:
     """The text, escaped so that matplotlib draws it unchanged."""
     hidden = " " if text.startswith("_") else ""  # legends skip names that begin with _
-    return hidden + text.translate(_DRAWN)
+    return hidden + _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text.translate(_DRAWN))
 
 
 def values_and_label(table: pa.Table, name: str) -> tuple[np.ndarray, str]:

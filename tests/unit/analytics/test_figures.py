@@ -430,14 +430,17 @@ def test_markup_in_names_keeps_the_svg_well_formed() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_peer_names_are_cleaned_and_cut_for_every_format(form: str) -> None:
-    names = ["_hidden", "\ufefffirst", "long" * 2_500]
+    names = ["_hidden", "\ufefffirst", "long" * 2_500, "a\x1b[31m\x00 & <日本>"]
     parts = [overlay(2).append_column("peer_name", pa.array([name] * 2)) for name in names]
-    figure = series(pa.concat_tables(parts), ["diameter"], names[-1], by="peer_name")
+    figure = series(pa.concat_tables(parts), ["diameter"], names[2], by="peer_name")
     legend = figure.axes[0].get_legend()
     assert legend is not None
     texts = [text.get_text() for text in legend.get_texts()]
-    assert texts == [" _hidden", "first", "longlong…" + ("long" * 10)[1:]]
-    save(figure, io.BytesIO(), form)
+    assert texts == [" _hidden", "first", "longlong…" + ("long" * 10)[1:], "a�[31m� & <日本>"]
+    save(figure, out := io.BytesIO(), form)
+    if form == "svg":
+        shown = {node.text for node in ET.fromstring(out.getvalue()).iter()}
+        assert "a�[31m� & <日本>" in shown
 
 
 def test_overlay_at_several_times_keeps_the_places_of_peers() -> None:
