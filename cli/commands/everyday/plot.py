@@ -139,8 +139,10 @@ def _draw_figure(
         runs = [RunOfLayers.of(run, layers) for run in runs]
     if drawing.kind in _OF_ONE_RUN:
         return _OF_ONE_RUN[drawing.kind](runs[0], drawing, metrics)
-    several = [len(drawing.peers), len(comma_list(drawing.at) or ()), len(runs)]
-    if sum(count > 1 for count in several) > 1:
+    has_peers = len(drawing.peers) > 1
+    # A peer has one value at a time, which has no distribution.
+    has_times = len(comma_list(drawing.at) or ()) > (0 if has_peers else 1)
+    if has_peers + has_times + (len(runs) > 1) > 1:
         raise UseError(TIMES_PEERS_OR_RUNS)
     draw = {"coverage": _coverage, "series": _series}
     return draw.get(drawing.kind, _distribution)(runs, drawing, window, metrics)

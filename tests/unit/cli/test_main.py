@@ -254,7 +254,7 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ),
         ("export csv monday nosuch -o out", unknown("table", "nosuch")),
         ("export csv monday", "-o DIR"),
-        ("export gexf monday --topic a --message b", "--topic or --message"),
+        ("export gexf monday --topic a --message b", "--topic does not apply to a --message"),
         ("export check nosuch.gexf", "nosuch.gexf"),
         ("export html monday", "-o FILE"),
         ("export html nosuch -o x.html", unknown("run", "nosuch")),
