@@ -77,6 +77,10 @@ class RunOfLayers(Run):
         """Raises: UseError, as no layer changes what peers report."""
         raise UseError(f"gauges {WITHOUT_LAYERS}")
 
+    def delays(self, where: Where | None = None) -> Frame:
+        """Raises: UseError, as no layer changes when a message arrives."""
+        raise UseError(f"delays {WITHOUT_LAYERS}")
+
     def _measure_layers(self, window: range, columns: Sequence[str]) -> Mapping[str, pa.Table]:
         from vizpub.analytics.blocks import (
             LinkPeriods,

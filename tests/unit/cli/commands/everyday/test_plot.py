@@ -149,6 +149,7 @@ def test_layers_are_refused_where_no_metric_depends_on_them(draw: Call) -> None:
         assert result.exit_code == 2, metric
         tells(result.stderr, fact)
     assert draw("gauges/hops", "--topic", "news").exit_code == 2
+    assert draw("delay_us", "--kind", "ecdf", "--layers", "mesh").exit_code == 2
 
 
 def test_default_of_the_configuration_holds_only_for_kinds_that_it_applies_to(
