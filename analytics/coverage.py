@@ -40,11 +40,18 @@ def shares_at(times: Floats, line: Line) -> Floats:
     return shares
 
 
-def quantiles(lines: Sequence[Line], shares: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return STEPS times up to the end of the last line, and the quantiles of the lines at these; a
-    row for each of the `shares`.
+def end_of(lines: Sequence[Line]) -> float:
+    """Return the time of the last step of the lines."""
+    return float(max(at[-1] for at, _ in lines))
+
+
+def quantiles(
+    lines: Sequence[Line], shares: Sequence[float], end: float | None = None
+) -> tuple[Floats, Floats]:
+    """Return STEPS times up to `end` (null = that of the lines), and the quantiles of the lines at
+    these; a row for each of the `shares`.
     """
-    times = np.linspace(0, max(at[-1] for at, _ in lines), STEPS)
+    times = np.linspace(0, end_of(lines) if end is None else end, STEPS)
     rows = np.array([shares_at(times, line) for line in lines])
     edges: Floats = np.quantile(rows, shares, axis=0)
     return times, edges

@@ -22,6 +22,19 @@ DAMPING = 0.85
 """Probability that PageRank's walk follows a link."""
 
 
+STYLES = ("paper", "slides", "dark")
+"""Styles of figures beside that for the screen."""
+LEGENDS = (
+    *("best", "outside", "none", "upper left", "upper right", "lower left", "lower right"),
+    *("upper center", "lower center", "center left", "center right", "center"),
+)
+"""Places of a figure's legend: in the panels, below them, or nowhere."""
+FILM_FPS = 8.0
+"""Frames per second of a film."""
+FILM_SIZE = (960, 800)
+"""Width and height of a film, in pixels."""
+
+
 PLAIN_PLANS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

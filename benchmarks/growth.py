@@ -12,7 +12,8 @@ import numpy as np
 from benchmarks.parts import Bench
 from benchmarks.sizes import Size
 from benchmarks.watched import Json
-from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels, save
+from vizpub.analytics.figures.canvas import panels, save
+from vizpub.analytics.figures.styles import PALETTE, figure_style
 
 AXES = ("intervals", "peers")
 FACTORS = (0.25, 0.5, 1, 2)

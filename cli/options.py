@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -230,6 +230,26 @@ def _number_or_none(text: Any) -> int | None:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"'{text}' is not a whole number or none") from None
+
+
+def given_options(ctx: typer.Context) -> Iterator[str]:
+    """The options and arguments of the command line, as its help writes them.
+
+    Defaults of the environment and the configuration file are not among them: each holds for the
+    calls that it applies to.
+    """
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            name = max(parameter.opts, key=len)
+            yield name if name.startswith("-") else str(parameter.metavar).rstrip(".")
+
+
+def refuse_options(ctx: typer.Context, use: str, *names: str) -> None:
+    """Check that none of the options is on the command line. Raises: UseError."""
+    for option in given_options(ctx):
+        if option in names:
+            raise UseError(f"{option} does not apply to {use}")
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:

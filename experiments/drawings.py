@@ -54,6 +54,11 @@ class _FigureFields(
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName for an unknown metric."""
 
+    @staticmethod
+    def systems(groups: Sequence[ExperimentGroup]) -> list[str]:
+        """The systems of the experiment; each has its colour in all figures."""
+        return list(dict.fromkeys(group.system.name for group in groups))
+
     def chosen(self, groups: Sequence[ExperimentGroup]) -> list[ExperimentGroup]:
         """The groups to draw."""
         return [group for group in groups if not self.groups or group.name in self.groups]
@@ -91,7 +96,8 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
             first = results.replicas[0].run.clock.first
             metrics = [find_interval_metric(metric, results.own_metrics) for metric in self.metrics]
             table = compare_series(run_metrics, metrics, first)
-            yield DrawnFigure(self.name, self.caption, comparison_series(table), table)
+            figure = comparison_series(table, systems=self.systems(groups))
+            yield DrawnFigure(self.name, self.caption, figure, table)
 
 
 class MeansFigure(_MetricsFigure, frozen=True, kw_only=True, tag="means"):
@@ -112,7 +118,8 @@ class MeansFigure(_MetricsFigure, frozen=True, kw_only=True, tag="means"):
         ]
         if run_metrics:
             table = compare_groups(run_metrics, results.describe(self.metrics))
-            yield DrawnFigure(self.name, self.caption, comparison(table, run_metrics), table)
+            figure = comparison(table, run_metrics, systems=self.systems(groups))
+            yield DrawnFigure(self.name, self.caption, figure, table)
 
 
 class AxisFigure(_MetricsFigure, frozen=True, kw_only=True, tag="axis"):
@@ -137,9 +144,8 @@ class AxisFigure(_MetricsFigure, frozen=True, kw_only=True, tag="axis"):
         ]
         if run_metrics:
             table = compare_settings(run_metrics, results.describe(self.metrics))
-            yield DrawnFigure(
-                self.name, self.caption, comparison_settings(table, self.label), table
-            )
+            figure = comparison_settings(table, self.label, systems=self.systems(groups))
+            yield DrawnFigure(self.name, self.caption, figure, table)
 
 
 class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribution"):
@@ -160,7 +166,7 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from vizpub.analytics.figures import distribution
+        from vizpub.analytics.figures import colours_of, distribution
         from vizpub.questions.run import Where
 
         parts = []
@@ -175,7 +181,10 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
             parts.append(rows.append_column("group", names))
         if parts:
             table = pa.concat_tables(parts)
-            figure = distribution(table, [self.metric], complementary=True, by="group")
+            chosen = colours_of([group.name for group in self.chosen(groups)], self.systems(groups))
+            figure = distribution(
+                table, [self.metric], complementary=True, by="group", chosen=chosen
+            )
             yield DrawnFigure(self.name, self.caption, figure, table)
 
 

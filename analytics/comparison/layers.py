@@ -46,7 +46,7 @@ class RunOfLayers(Run):
     ) -> Frame:
         """Return metrics as Run.metrics does, but measure the window's intervals in this process.
 
-        Raises: as Run.metrics, and UseError for messages, which no layer changes.
+        Raises: as Run.metrics, and UseError for messages and for columns that no layer changes.
         """
         stored = super().metrics(name, columns, where)
         if (table := _MEASURED.get(f"metrics/{name}")) is None:
@@ -62,6 +62,8 @@ class RunOfLayers(Run):
         joined = rows.append_column("place", pa.array(range(len(rows)))).join(
             table_rows, list(table.key), join_type="left outer", right_suffix=" of layers"
         )
+        if columns and not any(f"{c} of layers" in joined.column_names for c in columns):
+            raise UseError(f"{' and '.join(columns)} {WITHOUT_LAYERS}")
         joined = joined.sort_by("place")
         is_measured = pc.fill_null(joined["measured"], False)
         for column in rows.column_names:
@@ -70,6 +72,14 @@ class RunOfLayers(Run):
                 place = rows.column_names.index(column)
                 rows = rows.set_column(place, rows.schema.field(column), values)
         return Frame(f"{stored.title}, {' and '.join(self.layers)}", rows)
+
+    def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
+        """Raises: UseError, as no layer changes what peers report."""
+        raise UseError(f"gauges {WITHOUT_LAYERS}")
+
+    def delays(self, where: Where | None = None) -> Frame:
+        """Raises: UseError, as no layer changes when a message arrives."""
+        raise UseError(f"delays {WITHOUT_LAYERS}")
 
     def _measure_layers(self, window: range, columns: Sequence[str]) -> Mapping[str, pa.Table]:
         from vizpub.analytics.blocks import (

@@ -1,10 +1,10 @@
 """Figures of metrics, from Arrow tables: no Spark, no window, no global state.
 
 In: Arrow tables. Out: matplotlib Figures. `save` writes a figure; the same figure gives the same
-SVG or PDF, byte by byte. `canvas` has the style that all figures share.
+SVG or PDF, byte by byte. `styles` has their style, size and colours.
 """
 
-from vizpub.analytics.figures.canvas import FORMATS, PALETTE, save
+from vizpub.analytics.figures.canvas import FORMATS, save
 from vizpub.analytics.figures.distributions import density, distribution
 from vizpub.analytics.figures.films import FILM_FORMATS, Film, write_film
 from vizpub.analytics.figures.messages import coverage
@@ -13,8 +13,16 @@ from vizpub.analytics.figures.overlay import (
     OVERLAY_LAYOUTS,
     ROLE_COLOURS,
     overlay_snapshot,
+    overlay_snapshots,
 )
 from vizpub.analytics.figures.series import series
+from vizpub.analytics.figures.styles import (
+    PALETTE,
+    FigureOptions,
+    colours_of,
+    figure_style,
+    relabel,
+)
 from vizpub.analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
@@ -25,12 +33,17 @@ __all__ = [
     "OVERLAY_LAYOUTS",
     "PALETTE",
     "ROLE_COLOURS",
+    "FigureOptions",
     "Film",
+    "colours_of",
     "coverage",
     "density",
     "dissemination_tree",
     "distribution",
+    "figure_style",
     "overlay_snapshot",
+    "overlay_snapshots",
+    "relabel",
     "save",
     "series",
     "write_film",

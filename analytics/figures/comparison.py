@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 
 from vizpub.analytics.comparison.tables import RunMetrics
 from vizpub.analytics.figures.canvas import (
-    PALETTE,
-    escape,
-    figure_style,
+    PANEL_HEIGHT,
     isolated_points,
     limit_share,
     mark_if_unknown,
+    new_figure,
     numbers,
     panels,
     require_data,
-    shorten,
     use_whole_ticks,
 )
+from vizpub.analytics.figures.labels import label_of, shorten, wrap
+from vizpub.analytics.figures.styles import GREY, PALETTE, colours_of, current_options, figure_style
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
@@ -34,32 +34,37 @@ if TYPE_CHECKING:
 
 _ABREAST = 3
 """Panels in a row."""
-_WIDTH, _HEIGHT, _LEGEND_LINE, _CHARACTER = 7.0, 1.9, 0.22, 0.075
+_HEIGHT, _LEGEND_LINE, _CHARACTER = 2.0, 0.22, 0.075
 _LINES, _MARKS = ("-", "--", ":"), ("o", "s", "^")
-_LEGEND_WIDTH = 110
-"""Characters that fit into a row of the legend."""
-_SETTING = 18
+_BAND = 0.25
+"""Opacity of the band of an interval."""
+_SETTING = 30
 """Longest name of a setting that fits below a panel."""
-_LABEL = 26
-"""Longest label that fits above a panel in one line."""
 
 
-def comparison(table: pa.Table, runs: Sequence[RunMetrics] = (), title: str = "") -> Figure:
+def comparison(
+    table: pa.Table,
+    runs: Sequence[RunMetrics] = (),
+    title: str = "",
+    systems: Sequence[str] = (),
+) -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
     `table` is the result of vizpub.analytics.comparison.tables.compare_groups; each of `runs` is a
-    small circle beside the mean of its group. Raises: UseError
-    if there is no row, or too many groups.
+    small circle beside the mean of its group. `systems` are those of all figures that belong
+    together, so that each has its colour in all of them.
+
+    Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require_data(means.num_rows)
     metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
-    styles = _styles(groups)
+    styles = _styles(groups, systems)
     with figure_style():
-        figure, rows = _grid(len(metrics), len(groups), title)
+        figure, rows, width = _grid(len(metrics), len(groups), title)
         for panel, metric in zip(rows, metrics, strict=True):
             metric_rows = means.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_title, metric, metric_rows["unit"][0].as_py())
+            factor = _label(panel.set_title, width, metric, metric_rows["unit"][0].as_py())
             for place, mean in enumerate(metric_rows.to_pylist()):
                 singles = [r.values.get(metric) for r in runs if r.group == mean["group"]]
                 _draw_group(panel, place, mean, factor, styles[mean["group"]])
@@ -71,7 +76,7 @@ def comparison(table: pa.Table, runs: Sequence[RunMetrics] = (), title: str = ""
     return figure
 
 
-def comparison_series(table: pa.Table, title: str = "") -> Figure:
+def comparison_series(table: pa.Table, title: str = "", systems: Sequence[str] = ()) -> Figure:
     """The mean of every group over the intervals, its interval as a band: a panel per metric.
 
     `table` is the result of vizpub.analytics.comparison.tables.compare_series. A gap is unknown; a
@@ -79,13 +84,13 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
     """
     require_data(table.num_rows)
     metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
-    styles = _styles(groups)
+    styles = _styles(groups, systems)
     with figure_style():
         figure, rows = panels(len(metrics), title)
         figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * len(groups))
         for panel, metric in zip(rows, metrics, strict=True):
             metric_rows = table.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_ylabel, metric, metric_rows["unit"][0].as_py())
+            factor = _label(panel.set_ylabel, PANEL_HEIGHT, metric, metric_rows["unit"][0].as_py())
             for group in groups:
                 _draw_series(
                     panel, metric_rows.filter(pc.field("group") == group), factor, styles[group]
@@ -100,7 +105,9 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
     return figure
 
 
-def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
+def comparison_settings(
+    table: pa.Table, parameter: str, title: str = "", systems: Sequence[str] = ()
+) -> Figure:
     """The mean and interval of every group at each setting of a parameter: a panel per metric.
 
     `table` is the result of vizpub.analytics.comparison.tables.compare_settings. Numeric settings
@@ -109,12 +116,15 @@ def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Fig
     means = table.filter(pc.field("estimate") == "mean")
     require_data(means.num_rows)
     metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
-    styles, axis = _styles(groups), _SettingAxis.of(pc.unique(means["setting"]).to_pylist())
+    styles, axis = (
+        _styles(groups, systems),
+        _SettingAxis.of(pc.unique(means["setting"]).to_pylist()),
+    )
     with figure_style():
-        figure, rows = _grid(len(metrics), len(groups), title)
+        figure, rows, width = _grid(len(metrics), len(groups), title)
         for panel, metric in zip(rows, metrics, strict=True):
             metric_rows = means.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_title, metric, metric_rows["unit"][0].as_py())
+            factor = _label(panel.set_title, width, metric, metric_rows["unit"][0].as_py())
             for shift, (group, style) in enumerate(styles.items(), -(len(styles) // 2)):
                 line = metric_rows.filter(pc.field("group") == group)
                 x = [axis.place(name, shift) for name in line["setting"].to_pylist()]
@@ -159,14 +169,16 @@ class _SettingAxis:
             use_whole_ticks(panels[0].xaxis)
         for panel in panels[1:]:
             panel.sharex(panels[0])
-        for panel in panels[:-_ABREAST]:
+        spec = panels[0].get_subplotspec()
+        abreast = spec.get_gridspec().ncols if spec else 1
+        for panel in panels[:-abreast]:
             panel.tick_params(labelbottom=False)
-        for panel in panels[-_ABREAST:]:
+        for panel in panels[-abreast:]:
             panel.tick_params(labelbottom=True, rotation=90 * (self.numbers is None), axis="x")
             panel.set_xlabel(shorten(parameter))
 
 
-def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _styles(groups: Sequence[str], systems: Sequence[str]) -> dict[str, dict[str, Any]]:
     """A colour, line and mark for each group, so that lines that coincide are both visible."""
     kinds = len(PALETTE) * len(_LINES)  # the counts have no common divisor
     if len(groups) > kinds:
@@ -174,34 +186,30 @@ def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
             f"{len(groups)} groups are too many for a figure; at most {kinds}, "
             "for example with --by protocol"
         )
-    looks = zip(groups, cycle(PALETTE), cycle(_LINES), cycle(_MARKS), strict=False)
+    chosen = colours_of(groups, systems)
+    looks = zip(groups, cycle(_LINES), cycle(_MARKS), strict=False)
     return {
-        group: {"color": colour, "ls": line, "marker": mark} for group, colour, line, mark in looks
+        group: {"color": chosen[group], "ls": line, "marker": mark} for group, line, mark in looks
     }
 
 
-def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
-    abreast = min(_ABREAST, count)
+def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes], float]:
+    """A figure with panels in rows, the panels, and the width of each in inches."""
+    abreast = min(_ABREAST if current_options().scale >= 1 else 2, count)
+    if abreast == _ABREAST and count % _ABREAST == 1:
+        abreast -= 1  # four panels are two rows of two
     lines = ceil(count / abreast)
-    figure = Figure(figsize=(_WIDTH, _HEIGHT * lines + _LEGEND_LINE * groups + 0.3))
-    if title:
-        figure.suptitle(escape(title))
+    figure = new_figure(_HEIGHT * lines + _LEGEND_LINE * groups + 0.3, title)
     every = list(figure.subplots(lines, abreast, squeeze=False).flat)
     for panel in every[count:]:
         panel.set_axis_off()
-    return figure, every[:count]
+    return figure, every[:count], figure.get_figwidth() / abreast - 0.4
 
 
-def _label(write: Any, name: str, unit: str) -> float:
+def _label(write: Any, inches: float, name: str, unit: str) -> float:
     """Label the metric with its unit. Returns the factor of its values (µs are drawn as ms)."""
-    text, factor = name, 1.0
-    if unit == "µs":
-        text, unit, factor = name.replace("_us", ""), "ms", 1e-3
-    if unit:
-        text += f" ({unit})" if len(text) + len(unit) < _LABEL - 3 else f"\n({unit})"
-    write(text, fontsize=8.5)
+    label, factor = label_of(name, unit)
+    write(wrap(label, inches))
     return factor
 
 
@@ -241,9 +249,9 @@ def _draw_runs(
 def _draw_series(panel: Axes, group_rows: pa.Table, factor: float, style: dict[str, Any]) -> None:
     x = numbers(group_rows["interval"])
     value, low, high = (numbers(group_rows[name]) * factor for name in ("value", "low", "high"))
-    line = {"color": style["color"], "ls": style["ls"], "lw": 1.3}
+    line = {"color": style["color"], "ls": style["ls"]}
     panel.plot(x, value, **line, marker=style["marker"], ms=3, markevery=_marks(value))
-    panel.fill_between(x, low, high, color=style["color"], alpha=0.2, lw=0)
+    panel.fill_between(x, low, high, color=style["color"], alpha=_BAND, lw=0)
 
 
 def _marks(values: np.ndarray) -> list[int]:
@@ -260,13 +268,25 @@ def _around(x: np.ndarray, share: float = 0.02) -> tuple[float, float]:
 
 def _legend(figure: Figure, styles: dict[str, dict[str, Any]], table: pa.Table) -> None:
     """Name the groups and their numbers of runs below the panels."""
+    from matplotlib import rcParams
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], **style, ms=5) for style in styles.values()]
     labels = list(_labels(styles, table))
+    handles: list[Any] = list(lines)
+    if "interval" in table.column_names and table["low"].null_count < len(table):
+        handles.append(_band_handle())
+        labels.append("95 % confidence interval")
     widest = max(map(len, labels))
-    abreast = max(1, min(len(labels), _LEGEND_WIDTH // (widest + 6)))
-    figure.legend(lines, labels, loc="outside lower center", ncols=abreast)
+    characters = int(72 * figure.get_figwidth() / (0.5 * rcParams["font.size"]))
+    abreast = max(1, min(len(labels), characters // (widest + 6)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=abreast)
+
+
+def _band_handle() -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=GREY, alpha=_BAND, edgecolor=GREY, lw=0.8)
 
 
 def _labels(groups: Iterable[str], table: pa.Table) -> Iterator[str]:

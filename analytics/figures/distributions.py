@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import (
-    colours,
-    figure_style,
-    is_whole,
     mark_if_unknown,
     panels,
     require_data,
-    shades_of,
-    shorten,
     split_by,
     use_whole_ticks,
-    values_and_label,
 )
+from vizpub.analytics.figures.labels import is_whole, shorten, values_and_label
+from vizpub.analytics.figures.styles import colours, figure_style, shades_of
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
@@ -40,31 +36,46 @@ def distribution(
     *,
     complementary: bool = False,
     by: str | None = None,
+    chosen: Mapping[str, str] | None = None,
 ) -> Figure:
     """The distribution of the values of each column; nulls are left out.
 
     The share of values ≤ x (ECDF). `complementary`: ≥ x (CCDF); if the values span more
     than a decade, both axes are logarithmic, and the exact line is marked at logarithmic
-    steps (Clauset, Shalizi and Newman, 2009). `by` is a column with a line for each value.
+    steps (Clauset, Shalizi and Newman, 2009). `by` is a column with a line for each value, in its
+    `chosen` colour ('' = of all rows).
 
     Raises: UseError if there is no row or no column.
     """
     draw = _draw_ccdf if complementary else _draw_ecdf
-    return _draw_panels(table, columns, title, by, draw)
+    return _draw_panels(table, columns, title, _Lines(by, chosen or {}), draw)
 
 
 def density(
-    table: pa.Table, columns: Sequence[str], title: str = "", *, by: str | None = None
+    table: pa.Table,
+    columns: Sequence[str],
+    title: str = "",
+    *,
+    by: str | None = None,
+    chosen: Mapping[str, str] | None = None,
 ) -> Figure:
     """The probability density of each column's values in logarithmic bins, on logarithmic axes.
 
     A bin's share of all values divided by its width (for whole numbers by how many it holds),
     which averages out noise in the tail (Newman, 2005; Milojević, 2010). Values up to 0 are not
-    drawn but count in the total. `by` as in `distribution`.
+    drawn but count in the total. `by` and `chosen` as in `distribution`.
 
     Raises: UseError if there is no row or no column.
     """
-    return _draw_panels(table, columns, title, by, _draw_density)
+    return _draw_panels(table, columns, title, _Lines(by, chosen or {}), _draw_density)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The column with a line for each value (null = one line), and colours of some values."""
+
+    by: str | None
+    chosen: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ _Draw = Callable[["Axes", Sequence[_Sample]], None]
 
 
 def _draw_panels(
-    table: pa.Table, columns: Sequence[str], title: str, by: str | None, draw: _Draw
+    table: pa.Table, columns: Sequence[str], title: str, lines: _Lines, draw: _Draw
 ) -> Figure:
     require_data(table.num_rows and columns)
     with figure_style():
@@ -95,7 +106,7 @@ def _draw_panels(
             values, label = values_and_label(table, column)
             panel.set_xlabel(label)
             mark_if_unknown(panel, values)
-            samples = list(_samples(table, column, by, colour))
+            samples = list(_samples(table, column, lines, colour))
             if not samples:
                 panel.set_xticks([])
                 continue
@@ -103,7 +114,7 @@ def _draw_panels(
             _write_counts(panel, samples)
             if samples[0].whole and panel.get_xscale() == "linear":
                 use_whole_ticks(panel.xaxis)
-        if by is not None:
+        if lines.by is not None:
             _explain(rows)
     return figure
 
@@ -111,17 +122,18 @@ def _draw_panels(
 def _explain(rows: Sequence[Axes]) -> None:
     for panel in rows:
         if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=8)
+            panel.legend()
 
 
-def _samples(table: pa.Table, column: str, by: str | None, colour: str) -> Iterator[_Sample]:
-    lines = split_by(table, by)
-    shades = [colour] if by is None else shades_of(len(lines))
-    for (name, part), shade in zip(lines, shades, strict=True):
+def _samples(table: pa.Table, column: str, lines: _Lines, colour: str) -> Iterator[_Sample]:
+    parts = split_by(table, lines.by)
+    shades = [colour] if lines.by is None else shades_of(len(parts))
+    for (name, part), shade in zip(parts, shades, strict=True):
         values, _ = values_and_label(part, column)
         known_values = np.sort(values[~np.isnan(values)])
         if len(known_values):
-            yield _Sample(name, known_values, is_whole(part, column), shade)
+            shown = lines.chosen.get(name, shade)
+            yield _Sample(name, known_values, is_whole(part, column), shown)
 
 
 def _write_counts(panel: Axes, samples: Sequence[_Sample]) -> None:
@@ -129,7 +141,7 @@ def _write_counts(panel: Axes, samples: Sequence[_Sample]) -> None:
     values = np.concatenate([sample.values for sample in samples])
     hidden = int((values <= 0).sum()) if panel.get_xscale() == "log" else 0
     rest = f", {hidden:,} of them 0 and not shown" if hidden else ""
-    panel.set_title(f"{amount(len(values), 'value')}{rest}", loc="right", fontsize=8)
+    panel.set_title(f"{amount(len(values), 'value')}{rest}", loc="right", fontsize="small")
 
 
 def _draw_ecdf(panel: Axes, samples: Sequence[_Sample]) -> None:
@@ -151,7 +163,7 @@ def _draw_ccdf(panel: Axes, samples: Sequence[_Sample]) -> None:
         if is_wide:
             x, share = x[x > 0], share[x > 0]
         marked = list(_first_of_bins(x)) if is_wide else None
-        line: dict[str, Any] = {"lw": 1, "drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
+        line: dict[str, Any] = {"drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
         panel.plot(x, share, markevery=marked, **line, **sample.style)
     panel.set_ylabel("share ≥ x")
 
@@ -182,7 +194,7 @@ def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
     for sample in samples:
         x, share = _bin_density(sample.values, sample.whole)
         if len(x):
-            panel.plot(x, share, lw=1, marker="o", ms=3.5, **sample.style)
+            panel.plot(x, share, marker="o", ms=3.5, **sample.style)
     if not panel.lines:
         panel.text(0.5, 0.5, "no value above 0", transform=panel.transAxes, ha="center")
     panel.set_ylabel("share per unit")

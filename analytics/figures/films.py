@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vizpub.analytics.figures.canvas import figure_style, without_glyph_warnings
+from vizpub.analytics.figures.canvas import without_glyph_warnings
+from vizpub.analytics.figures.styles import figure_style
+from vizpub.analytics.options import FILM_FPS, FILM_SIZE
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
@@ -43,9 +45,9 @@ class Film:
     """How a film is written: its format, and frames per second of so many pixels."""
 
     form: str
-    fps: float = 8.0
-    width: int = 960
-    height: int = 800
+    fps: float = FILM_FPS
+    width: int = FILM_SIZE[0]
+    height: int = FILM_SIZE[1]
 
 
 def write_film(figures: Iterable[Figure], out: Path, film: Film) -> None:

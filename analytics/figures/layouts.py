@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vizpub.analytics.figures.overlay import places_on_ring
+from vizpub.analytics.figures.styles import current_options, ground, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_RING_POINTS = 2 * np.pi * 190
-"""Approximate length of the ring in a figure of our width."""
+_RADIUS = 190
+"""Approximate radius of the ring, in points, in a figure of the standard width."""
 _LARGEST, _SMALLEST = 15.0, 3.0
 _ROW = 0.18
 """Height of a row of the layers, in inches."""
@@ -66,9 +67,9 @@ class Layout:
 
         x, y = self.places[peer]
         clear: dict[str, Any] = {
-            "fontsize": 5.5,
-            "color": "#555555",
-            "path_effects": [withStroke(linewidth=1.5, foreground="white")],
+            "fontsize": 5.5 * max(current_options().scale, 0.8),
+            "color": ink("#555555"),
+            "path_effects": [withStroke(linewidth=1.5, foreground=ground())],
         }
         if self.columns:
             clear |= (
@@ -84,8 +85,9 @@ class Layout:
             return
         angle = float(np.degrees(np.arctan2(y, x)))
         left = abs(angle) > 90
+        out = 1 + (self.diameter / 2 + 3) / (_RADIUS * current_options().scale)
         panel.text(
-            1.06 * x, 1.06 * y, name, rotation=angle + 180 if left else angle,
+            out * x, out * y, name, rotation=angle + 180 if left else angle,
             rotation_mode="anchor", ha="right" if left else "left", va="center", **clear,
         )  # fmt: skip
 
@@ -94,7 +96,8 @@ def ring_layout(peers: Sequence[int]) -> Layout:
     """The peers by number on a circle, anticlockwise from the right, evenly spread."""
     ordered = sorted(peers)
     places = places_on_ring(np.arange(len(ordered)), len(ordered))
-    diameter = float(np.clip(0.75 * _RING_POINTS / max(len(ordered), 1), _SMALLEST, _LARGEST))
+    room = 2 * np.pi * _RADIUS * current_options().scale
+    diameter = float(np.clip(0.75 * room / max(len(ordered), 1), _SMALLEST, _LARGEST))
     return Layout(dict(zip(ordered, map(tuple, places.tolist()), strict=True)), diameter, 7.4)
 
 

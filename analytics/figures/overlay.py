@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.figures.canvas import GREY, escape, figure_style, numbers, panels
+from vizpub.analytics.figures.canvas import new_figure, numbers, panels
 from vizpub.analytics.figures.force import places_by_force
+from vizpub.analytics.figures.labels import escape
+from vizpub.analytics.figures.styles import (
+    GREY,
+    STANDARD_WIDTH,
+    current_options,
+    figure_style,
+    ground,
+    ink,
+)
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.naming import captions
 
@@ -35,6 +45,8 @@ MOST_BY_FORCE = 1000
 """Peers in a layout by forces at most, which takes some seconds then."""
 _NAMED = 60
 """Peers with names at most."""
+_ABREAST = 3
+"""Panels in a row."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
@@ -61,36 +73,96 @@ def overlay_snapshot(
 
     Raises: UnknownName for another layout, UseError for too many peers.
     """
-    from matplotlib.collections import LineCollection
-
-    if layout not in OVERLAY_LAYOUTS:
-        raise UnknownName("layout of an overlay", layout, OVERLAY_LAYOUTS)
+    _check_layout(layout)
     with figure_style():
-        figure, (panel,) = panels(1, title, height=6.2)
-        inside = np.array(links["inside"].to_pylist(), dtype=bool)
-        src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
-        keeps_places = layout == "ring" or places is not None
-        if layout == "ring":
-            places = places_on_ring(np.arange(size), size)
-        elif places is None:
-            places, size = _places_by_force(peers, src, dst, size), peers.num_rows
-        chords = (_chords if layout == "ring" else _straight_lines)(places, src, dst)
-        alpha = float(np.clip(12 / math.sqrt(len(chords) + 1), 0.08, 0.6))
-        for which, colour, width in ((~inside, _OUTSIDE, 0.5), (inside, _INSIDE, 0.9)):
-            panel.add_collection(
-                LineCollection(chords[which], colors=colour, linewidths=width, alpha=alpha)
-            )
-        _draw_peers(panel, peers, places, max(size, 1))
-        if layout == "force" and size <= _NAMED:
-            _draw_names(panel, peers, places)
-        panel.set_aspect("equal")
-        panel.set_axis_off()
-        panel.margins(0.03)
-        if keeps_places and size:
-            _show_all(panel, places)
+        figure, (panel,) = panels(1, title, height=6.2, square=True)
+        _draw_overlay(panel, (peers, links), size, layout, places)
         if peers.num_rows:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
     return figure
+
+
+def overlay_snapshots(
+    snapshots: Mapping[str, tuple[pa.Table, pa.Table]],
+    size: int,
+    title: str = "",
+    *,
+    layout: str = "ring",
+    places: np.ndarray | None = None,
+) -> Figure:
+    """An overlay at several times: a panel for the peers and links of each, below its name.
+
+    Peers have the same place in all panels. The other arguments are those of `overlay_snapshot`;
+    without `places`, the layout by force has the peers of all panels, by all their links.
+
+    Raises: UnknownName, UseError as `overlay_snapshot`.
+    """
+    from matplotlib.lines import Line2D
+
+    _check_layout(layout)
+    if layout == "force" and places is None:
+        peers = pa.concat_tables(peers.select(["peer"]) for peers, _ in snapshots.values())
+        links = pa.concat_tables(links.select(["src", "dst"]) for _, links in snapshots.values())
+        src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
+        places = _places_by_force(peers.group_by("peer").aggregate([]), src, dst, size)
+    abreast = 2 if len(snapshots) == 4 else min(_ABREAST, len(snapshots))
+    lines = math.ceil(len(snapshots) / abreast)
+    with figure_style():
+        figure = new_figure(STANDARD_WIDTH / abreast * lines + 0.7, title, square=True)
+        grid = list(figure.subplots(lines, abreast, squeeze=False).flat)
+        looks: dict[str, Line2D] = {}
+        for panel, (name, snapshot) in zip(grid, snapshots.items(), strict=False):
+            _draw_overlay(panel, snapshot, size, layout, places)
+            panel.set_title(escape(name))
+            for handle in panel.get_legend_handles_labels()[0]:
+                looks.setdefault(str(handle.get_label()).partition(" (")[0], handle)
+        for panel in grid[len(snapshots) :]:
+            panel.set_axis_off()
+        figure.legend(looks.values(), looks, loc="outside lower center", ncols=4, markerscale=2)
+    return figure
+
+
+def _check_layout(layout: str) -> None:
+    if layout not in OVERLAY_LAYOUTS:
+        raise UnknownName("layout of an overlay", layout, OVERLAY_LAYOUTS)
+
+
+def _draw_overlay(
+    panel: Axes,
+    snapshot: tuple[pa.Table, pa.Table],
+    size: int,
+    layout: str,
+    places: np.ndarray | None,
+) -> None:
+    """Draw the peers and links into a panel, as `overlay_snapshot` explains."""
+    from matplotlib.collections import LineCollection
+
+    peers, links = snapshot
+    inside = np.array(links["inside"].to_pylist(), dtype=bool)
+    src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
+    keeps_places = layout == "ring" or places is not None
+    if layout == "ring":
+        places = places_on_ring(np.arange(size), size)
+    elif places is None:
+        places, size = _places_by_force(peers, src, dst, size), peers.num_rows
+    chords = (_chords if layout == "ring" else _straight_lines)(places, src, dst)
+    spec = panel.get_subplotspec()
+    scale = current_options().scale / (spec.get_gridspec().ncols if spec else 1)
+    alpha = min(scale, 1.0) ** 0.5 * float(np.clip(12 / math.sqrt(len(chords) + 1), 0.08, 0.6))
+    for which, colour, width in ((~inside, _OUTSIDE, 0.5), (inside, _INSIDE, 0.9)):
+        panel.add_collection(
+            LineCollection(
+                chords[which], colors=colour, linewidths=width * min(scale, 1.0) ** 0.5, alpha=alpha
+            )
+        )
+    _draw_peers(panel, peers, places, float(np.clip(9000 / max(size, 1), 4, 90)) * scale**2)
+    if layout == "force" and size <= _NAMED * scale:
+        _draw_names(panel, peers, places)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+    panel.margins(0.03)
+    if keeps_places and size:
+        _show_all(panel, places)
 
 
 def _places_by_force(peers: pa.Table, src: np.ndarray, dst: np.ndarray, size: int) -> np.ndarray:
@@ -115,20 +187,20 @@ def _draw_names(panel: Axes, peers: pa.Table, places: np.ndarray) -> None:
     for peer, name in zip(peers["peer"].to_pylist(), names, strict=True):
         panel.annotate(
             escape(name), places[peer], textcoords="offset points", xytext=(0, 8), ha="center",
-            fontsize=6.5, color="#333333", zorder=5,
-            path_effects=[withStroke(linewidth=1.5, foreground="white")],
+            fontsize=6.5, color=ink("#333333"), zorder=5,
+            path_effects=[withStroke(linewidth=1.5, foreground=ground())],
         )  # fmt: skip
 
 
-def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, size: int) -> None:
-    area = float(np.clip(9000 / size, 4, 90))
+def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) -> None:
     for role in reversed(ROLE_COLOURS):
         colour = ROLE_COLOURS[role]
-        style: dict[str, Any] = {"color": colour, "edgecolors": "white", "linewidths": 0.6}
+        style: dict[str, Any] = {"color": colour, "edgecolors": ground(), "linewidths": 0.6}
         selected = peers.filter(pc.field("role") == role)
         _draw_dots(panel, selected, places, role, {**style, "s": area, "zorder": 3})
     for column, (label, colour, wider) in _RINGS.items():
-        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour, "linewidths": 2}
+        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour}
+        ring["linewidths"] = float(np.clip(0.4 * area**0.5, 0.5, 2))
         selected = peers.filter(pc.field(column))
         _draw_dots(panel, selected, places, label, {**ring, "s": wider * area, "zorder": 4})
 
@@ -149,7 +221,7 @@ def places_on_ring(peers: np.ndarray, size: int) -> np.ndarray:
 
 def _show_all(panel: Axes, places: np.ndarray) -> None:
     """Keep the limits that all places need, whichever of them are drawn."""
-    low, high = places.min(axis=0), places.max(axis=0)
+    low, high = np.nanmin(places, axis=0), np.nanmax(places, axis=0)
     margin = 0.05 * max(*(high - low), 0.1)
     panel.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
 

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vizpub.analytics.figures.canvas import GREY, figure_style, panels, shorten, use_whole_ticks
+from vizpub.analytics.figures.canvas import panels, use_whole_ticks
+from vizpub.analytics.figures.labels import shorten
 from vizpub.analytics.figures.layouts import Layout, in_layers, ring_layout
 from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
+from vizpub.analytics.figures.styles import GREY, current_options, figure_style, ink
 from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def dissemination_tree(
         dissemination = _Dissemination(*_add_later_copies(*rows), hops, until_us)
         positions = in_layers(dissemination.peers, dissemination.copies)
     with figure_style():
-        figure, (panel,) = panels(1, title, height=positions.height)
+        is_ring = layout == "ring"
+        figure, (panel,) = panels(1, title, height=positions.height, square=is_ring)
         _prepare_panel(panel, positions)
         _draw_copies(panel, dissemination, positions)
         _draw_peers(panel, dissemination, positions)
@@ -201,7 +204,7 @@ def _prepare_panel(panel: Axes, positions: Layout) -> None:
 def _draw_copies(panel: Axes, dissemination: _Dissemination, positions: Layout) -> None:
     pairs = dissemination.pairs
     thin = 0.6 if len(pairs) > _THICK else 1.0
-    firsts: dict[str, Any] = {"color": _INK, "lw": thin, "zorder": 2, "linestyle": "-"}
+    firsts: dict[str, Any] = {"color": ink(_INK), "lw": thin, "zorder": 2, "linestyle": "-"}
     duplicates: dict[str, Any] = {
         "color": GREY,
         "lw": 0.6 * thin,
@@ -263,7 +266,7 @@ def _draw_peers(panel: Axes, dissemination: _Dissemination, positions: Layout) -
     if len(dissemination.peers) <= _NUMBERED:
         for row in filter(dissemination.is_over, dissemination.peers):
             _write_hop(panel, dissemination, positions, row)
-    if len(dissemination.peers) <= _NAMED:
+    if len(dissemination.peers) <= _NAMED * current_options().scale:
         for row in dissemination.peers:
             positions.name(panel, row["peer"], shorten(row["peer_name"], 14))
 
@@ -284,7 +287,9 @@ def _write_hop(
 
 def _add_legend(figure: Figure, dissemination: _Dissemination) -> None:
     handles = [*_peer_handles(dissemination), *_copy_handles(dissemination)]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=4 if current_options().scale >= 1 else 2
+    )
     if len(dissemination.peers) > _NUMBERED:
         bar = figure.colorbar(
             dissemination.scale, ax=figure.axes[0], label="hop", shrink=0.4, pad=0
@@ -325,7 +330,7 @@ def _copy_handles(dissemination: _Dissemination) -> Iterator[Any]:
     drawn = [row for row in dissemination.copies if dissemination.is_over(row)]
     firsts = sum(row["first"] for row in drawn)
     if firsts:
-        yield Line2D([], [], color=_INK, lw=1.0, label=f"first reception ({firsts})")
+        yield Line2D([], [], color=ink(_INK), lw=1.0, label=f"first reception ({firsts})")
     if len(drawn) > firsts:
         label = f"duplicate ({len(drawn) - firsts})"
         yield Line2D([], [], color=GREY, lw=0.8, ls=_DASHED, label=label)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.analytics.figures import PALETTE
-from vizpub.analytics.figures.canvas import figure_style
+from vizpub.analytics.figures.styles import PALETTE, figure_style
 from vizpub.experiments.cd_max.judging import (
     ComparedCell,
     OverlayResults,

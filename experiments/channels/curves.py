@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels
+from vizpub.analytics.figures.canvas import panels
+from vizpub.analytics.figures.styles import PALETTE, figure_style
 from vizpub.experiments.channels.measuring import ASSIGNMENTS, Case, CaseResult
 from vizpub.experiments.workers import map_in_processes
 from vizpub.simulators.channels.liftoff import curve, overload

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from vizpub.analytics.figures.canvas import colours, figure_style, panels
+from vizpub.analytics.figures.canvas import panels
+from vizpub.analytics.figures.styles import colours, figure_style
 from vizpub.analytics.prediction.percolation import (
     critical_sigma,
     expected_spread,

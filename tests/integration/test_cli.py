@@ -193,7 +193,9 @@ def test_tree_command_shows_all_receptions(vizpub: Shell) -> None:
     assert drawn[2].startswith(str(message["publisher_name"]))
 
 
-def test_cypher_command_answers_text_and_standard_input(vizpub: Shell) -> None:
+def test_cypher_command_answers_text_files_and_standard_input(
+    vizpub: Shell, tmp_path: Path
+) -> None:
     text = "MATCH (p:Peer {run: $run}) RETURN p.name AS name ORDER BY name"
     rows = vizpub("cypher", text, "-p", f"run={RUN}", "--format", "json").json()
     assert [row["name"] for row in rows] == sorted(vizpub.run.peers)
@@ -201,6 +203,14 @@ def test_cypher_command_answers_text_and_standard_input(vizpub: Shell) -> None:
     some = vizpub.process(*words, stdin=text)
     assert len(some.out.splitlines()) == 4
     tells(some.err, "--limit")
+    (file := tmp_path / "names of peers").write_text(text, "utf-8")
+    again = vizpub("cypher", str(file), "-p", f"run={RUN}", "--format", "json").json()
+    assert again == rows
+
+
+def test_time_of_a_query_is_its_option_or_its_value(vizpub: Shell) -> None:
+    by_value = vizpub("query", RUN, "topics", "2", "--format", "json").json()
+    assert vizpub("query", RUN, "topics", "--at", "2", "--format", "json").json() == by_value
 
 
 ENDLESS = (

@@ -5,25 +5,80 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vizpub.analytics.options import FILM_FPS, FILM_SIZE, LEGENDS, STYLES
 from vizpub.cli.completion import (
     KINDS,
     LAYOUTS,
     complete_kinds,
+    complete_layers,
     complete_layouts,
     complete_peers,
+    complete_runs,
     complete_topics,
 )
-from vizpub.cli.options import Layers
-from vizpub.model.errors import UseError
+from vizpub.cli.options import given_options
+from vizpub.model.errors import UnknownName, UseError
 
-ONLY_FILMS = "is for films (.gif, .webm, .mp4)"
-_FPS = 8.0
-_SIZE = re.compile(r"(\d{3,4})x(\d{3,4})")
+if TYPE_CHECKING:
+    from vizpub.analytics.figures.styles import FigureOptions
+
+METRIC_KINDS = ("series", "ecdf", "ccdf", "density")
+"""Kinds that draw columns of metrics."""
+_DISTRIBUTIONS = METRIC_KINDS[1:]
+FILMS = {"overlay": "film of an overlay", "tree": "film of a tree"}
+"""Kinds that a film can show, and the names of such films in `APPLIES`."""
+_FILMS = tuple(FILMS.values())
+_LINES = (*METRIC_KINDS, "coverage")
+_ALL = (*KINDS, *_FILMS)
+APPLIES = {
+    "METRIC|MESSAGE": (*METRIC_KINDS, "coverage", "tree", "film of a tree"),
+    "--with": _LINES,
+    "--peer": _LINES,
+    "--topic": (*_LINES, "overlay", *_FILMS),
+    "--from": (*_LINES, "film of an overlay"),
+    "--to": (*_LINES, "film of an overlay"),
+    "--at": (*_DISTRIBUTIONS, "overlay"),
+    "--layers": (*METRIC_KINDS, "overlay", "film of an overlay"),
+    "--layout": ("tree", "overlay", *_FILMS),
+    "--hops": ("tree",),
+    "--title": KINDS,
+    "--xlabel": _LINES,
+    "--ylabel": _LINES,
+    "--legend": _LINES,
+    "--size": _ALL,
+    "--style": _ALL,
+    "--fps": _FILMS,
+    "--seconds": _FILMS,
+}
+"""The kinds of figures and films that each option and argument of `vizpub plot` applies to."""
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:x(\d+(?:\.\d+)?))?(px|in|cm)?")
+_INCHES = {"in": 1.0, "cm": 1 / 2.54}
+_LEAST, _MOST = 100, 9999
+"""Pixels of a side."""
+
+
+def check_options(ctx: typer.Context, kind: str) -> None:
+    """Check that all that is given applies to a kind of figure or film. Raises: UseError."""
+    for option in given_options(ctx):
+        if kind not in APPLIES.get(option, (kind,)):
+            drawn = f"a {kind}" if kind in _FILMS else f"--kind {kind}"
+            applies = ", ".join(APPLIES[option])
+            raise UseError(f"{option} does not apply to {drawn}; it applies to: {applies}")
+
+
+def _help(text: str, option: str) -> str:
+    """The help of an option, with the kinds that it applies to."""
+    kinds = APPLIES[option]
+    if kinds == _ALL:
+        return text
+    shown = [kind for kind in kinds if kind not in _FILMS]
+    shown += ["films"] if {*_FILMS} <= {*kinds} else [kind for kind in kinds if kind in _FILMS]
+    return f"{text} For: {', '.join(shown)}."
 
 
 @dataclass(frozen=True)
@@ -38,17 +93,26 @@ class Drawing:
             autocompletion=complete_kinds,
         ),
     ] = "series"
+    more_runs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="RUN",
+            help=_help("Draw this run as well; repeatable, a colour each.", "--with"),
+            autocompletion=complete_runs,
+        ),
+    ] = None
     peer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Plot metrics of this peer; repeatable, one line each.",
+            help=_help("Metrics, or messages, of this peer; repeatable, one line each.", "--peer"),
             autocompletion=complete_peers,
         ),
     ] = None
     topic: Annotated[
         str | None,
         typer.Option(
-            help="Plot metrics of this topic, or colour its part of the overlay.",
+            help=_help("Metrics, messages or the part of the overlay of this topic.", "--topic"),
             autocompletion=complete_topics,
         ),
     ] = None
@@ -56,21 +120,32 @@ class Drawing:
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Time of an overlay (interval or 12.5s); intervals 5,9,… of distributions.",
+            help=_help("Interval, or a time such as 12.5s; several: 5,9,…", "--at"),
         ),
     ] = None
-    layers: Layers = None
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help=_help("Include only links of these layers.", "--layers"),
+            autocompletion=complete_layers,
+        ),
+    ] = None
     layout: Annotated[
         str | None,
         typer.Option(
             metavar="|".join(LAYOUTS),
-            help="Layout of a tree (ring, layers) or of an overlay (force, ring); "
-            "default: ring, and force for up to 1,000 peers of an overlay.",
+            help=_help(
+                "A tree has ring (default) or layers; an overlay force (default for up to 1,000 "
+                "peers) or ring.",
+                "--layout",
+            ),
             autocompletion=complete_layouts,
         ),
     ] = None
     hops: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Draw a tree only up to this hop.")
+        int | None,
+        typer.Option(metavar="N", min=0, help=_help("Draw only up to this hop.", "--hops")),
     ] = None
 
     @property
@@ -86,12 +161,15 @@ class Drawing:
 
 @dataclass(frozen=True)
 class FilmOptions:
-    """The pace and the size of a film."""
+    """The pace of a film."""
 
     fps: Annotated[
         float | None,
         typer.Option(
-            metavar="N", min=0.1, max=60, help=f"Frames per second of a film; default: {_FPS:g}."
+            metavar="N",
+            min=0.1,
+            max=60,
+            help=_help(f"Frames per second (default: {FILM_FPS:g}).", "--fps"),
         ),
     ] = None
     seconds: Annotated[
@@ -100,33 +178,18 @@ class FilmOptions:
             metavar="S",
             min=0.1,
             max=3600,
-            help="Length of a film (of each message), with frames at equal times of the run; "
-            "default: a frame per interval or hop.",
+            help=_help(
+                "Length (of each message), with frames at equal times of the run; default: a "
+                "frame per interval or hop.",
+                "--seconds",
+            ),
         ),
     ] = None
-    size: Annotated[
-        str | None,
-        typer.Option(metavar="WxH", help="Pixels of a film; default: 960x800."),
-    ] = None
-
-    def check_unused(self) -> None:
-        """Check that none is given for a still figure. Raises: UseError."""
-        for name in ("fps", "seconds", "size"):
-            if getattr(self, name) is not None:
-                raise UseError(f"--{name} {ONLY_FILMS}")
 
     @property
     def frames_per_second(self) -> float:
         """The pace of the film."""
-        return self.fps or _FPS
-
-    @property
-    def pixels(self) -> tuple[int, int]:
-        """Width and height, each even, as video codecs want them. Raises: UseError."""
-        match = _SIZE.fullmatch(self.size or "960x800")
-        if match is None:
-            raise UseError(f"--size {self.size}: give width and height, for example 1280x720")
-        return int(match[1]) // 2 * 2, int(match[2]) // 2 * 2
+        return self.fps or FILM_FPS
 
     @property
     def frames(self) -> int | None:
@@ -135,5 +198,81 @@ class FilmOptions:
 
 
 @dataclass(frozen=True)
-class PlotOptions(FilmOptions, Drawing):
-    """All options of the command."""
+class Look:
+    """Texts, size and style."""
+
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=_help("Title; '' = none.", "--title")),
+    ] = None
+    xlabel: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=_help("Label of the axis below.", "--xlabel")),
+    ] = None
+    ylabel: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=_help("Label of the axis on the left.", "--ylabel")),
+    ] = None
+    legend: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help=_help("Place of the legend: 'upper left', …, best, outside, none.", "--legend"),
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W[xH]",
+            help="Width and height: 3.5in, 9x6cm, or pixels, 1280x720 (a film: "
+            f"{FILM_SIZE[0]}x{FILM_SIZE[1]}).",
+        ),
+    ] = None
+    style: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(STYLES),
+            help="A narrow figure for a column, large text, or a dark ground.",
+        ),
+    ] = None
+
+    def figure_options(self) -> FigureOptions:
+        """The options as figures take them. Raises: UseError, UnknownName."""
+        from vizpub.analytics.figures.styles import FigureOptions
+
+        if self.legend not in (None, *LEGENDS):
+            raise UnknownName("place of a legend", self.legend or "", LEGENDS)
+        options = FigureOptions(self.style, title=self.title)
+        width, height = self._inches(options.resolution)
+        return replace(options, width=width, height=height)
+
+    def pixels(self) -> tuple[int, int]:
+        """Width and height of a film, each even, as video codecs want them. Raises: UseError."""
+        from vizpub.analytics.figures.styles import FigureOptions
+
+        resolution = FigureOptions(self.style).resolution
+        width, height = self._inches(resolution)
+        if width is None:
+            return FILM_SIZE
+        height = height or width * FILM_SIZE[1] / FILM_SIZE[0]
+        pixels = (round(side * resolution) // 2 * 2 for side in (width, height))
+        return next(pixels), next(pixels)
+
+    def _inches(self, resolution: int) -> tuple[float | None, float | None]:
+        """Width and height; null = not given. Raises: UseError."""
+        if self.size is None:
+            return None, None
+        match = _SIZE.fullmatch(self.size)
+        sides = [float(side) for side in match.groups()[:2] if side] if match else []
+        inches = [side * _INCHES.get(match[3] if match else "", 1 / resolution) for side in sides]
+        if not inches or not all(_LEAST <= side * resolution <= _MOST for side in inches):
+            raise UseError(
+                f"--size {self.size}: give inches (3.5in, 3.5x2.6in), centimetres (9cm) or pixels "
+                f"(1280x720); a side has {_LEAST} to {_MOST} pixels, {resolution} to the inch"
+            )
+        return inches[0], inches[1] if len(inches) > 1 else None
+
+
+@dataclass(frozen=True)
+class PlotOptions(FilmOptions, Look, Drawing):
+    """All options of the command but the window."""

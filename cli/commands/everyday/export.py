@@ -12,7 +12,15 @@ import typer
 
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import Layers, Output, OutputFile, RunName, Window, comma_list
+from vizpub.cli.options import (
+    Layers,
+    Output,
+    OutputFile,
+    RunName,
+    Window,
+    comma_list,
+    refuse_options,
+)
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
@@ -68,6 +76,7 @@ class _Part:
 
 
 def gexf(
+    ctx: typer.Context,
     settings: Settings,
     run: RunName,
     part: _Part,
@@ -86,8 +95,9 @@ def gexf(
     vizpub export gexf monday --message m17 -o m17.gexf
     ```
     """
-    if part.topic and part.message:
-        raise UseError("give --topic or --message, not both")
+    if part.message:
+        of_overlays = ("--topic", "--from", "--to", "--layers", "--parallel", "--attributes")
+        refuse_options(ctx, "a --message, which is exported whole", *of_overlays)
     job = _GexfJob(settings, part, window, file)
     if stored := run_of_workspace(settings, run):
         from vizpub.graphstore.gexf.table_rows import TableRows

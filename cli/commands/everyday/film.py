@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from vizpub.questions.run import Run
 
-FILM_KINDS = ("overlay", "tree")
 _MOST = {"gif": 2_000, "webm": 50_000, "mp4": 50_000}
 """Frames at most; those of a GIF are all in memory until it is written."""
 
@@ -37,14 +36,15 @@ def write_scenes(
     scenes: Scenes, file: Path, form: str, options: PlotOptions, settings: Settings
 ) -> None:
     """Write a film and show its progress. Raises: UseError, also for too many frames."""
-    from vizpub.analytics.figures import Film, write_film
+    from vizpub.analytics.figures import FigureOptions, Film, figure_style, write_film
+    from vizpub.analytics.figures.styles import STANDARD_WIDTH
 
     if scenes.count > _MOST[form]:
         raise UseError(
             f"{file}: {scenes.count:,} frames, more than the {_MOST[form]:,} of a .{form}; shorten "
             "it with --seconds, or choose fewer messages or intervals"
         )
-    film = Film(form, options.frames_per_second, *options.pixels)
+    film = Film(form, options.frames_per_second, *options.pixels())
     with settings.progress() as progress, replaced_file(file) as place:
 
         def count_frames() -> Iterator[Figure]:
@@ -52,7 +52,8 @@ def write_scenes(
                 progress("frames", number, scenes.count)
                 yield figure
 
-        write_film(count_frames(), place, film)
+        with figure_style(FigureOptions(options.style, STANDARD_WIDTH)):
+            write_film(count_frames(), place, film)
         progress("frames", scenes.count, scenes.count)
     settings.say(f"wrote {file}: {scenes.count} frames, {scenes.count / film.fps:.1f} s")
 
@@ -60,24 +61,8 @@ def write_scenes(
 def choose_scenes(
     run: Run, drawing: PlotOptions, window: Window, messages: Sequence[str]
 ) -> Scenes:
-    """The figures of a film. Raises: UseError for what has no film, and options without effect."""
-    kind = drawing.kind
-    if kind not in FILM_KINDS:
-        kinds = " or ".join(f"--kind {name}" for name in FILM_KINDS)
-        raise UseError(f"a film is of {kinds}, not of --kind {kind}")
-    useless: dict[str, object] = {
-        "--peer": drawing.peer,
-        "--at": drawing.at,
-        "--hops": drawing.hops,
-    }
-    if kind == "overlay":
-        useless["a message"] = messages
-    else:
-        useless |= {"--layers": drawing.layers, "--from": window.first, "--to": window.last}
-    for name, value in useless.items():
-        if value not in (None, [], ()):
-            raise UseError(f"{name} has no meaning in a film of --kind {kind}")
-    if kind == "overlay":
+    """The figures of a film. Raises: UseError unless messages are named or have a topic."""
+    if drawing.kind == "overlay":
         return overlay_scenes(
             run, window, drawing.frames, topic=drawing.topic, layers=comma_list(drawing.layers),
             layout=drawing.layout,
@@ -147,7 +132,7 @@ def message_scenes(
     import pyarrow.compute as pc
 
     from vizpub.analytics.figures import dissemination_tree
-    from vizpub.analytics.figures.canvas import truncate
+    from vizpub.analytics.figures.labels import truncate
     from vizpub.model.run import TIMES
     from vizpub.questions.snapshots import spread
 

@@ -11,7 +11,15 @@ import typer
 
 from vizpub.cli.commands.everyday.query import ask_query, print_answer
 from vizpub.cli.completion import complete_layers, complete_peers, complete_topics
-from vizpub.cli.options import Limit, Moment, OptionalMessage, Output, RunName, comma_list
+from vizpub.cli.options import (
+    Limit,
+    Moment,
+    OptionalMessage,
+    Output,
+    RunName,
+    comma_list,
+    refuse_options,
+)
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -151,7 +159,6 @@ class _MissedOptions:
 
 def message(
     ctx: typer.Context,
-    settings: Settings,
     run: RunName,
     output: Output,
     part: _MissedOptions,
@@ -183,15 +190,12 @@ def message(
     ```
     """
     if part.missed:
-        _print_missed(settings, run, message, output, part)
+        _print_missed(ctx, run, message, output, part)
         return
-    for name in ("by", "layers"):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UseError(f"--{name} goes with --missed")
+    refuse_options(ctx, "how a message spread; it goes with --missed", "--by", "--layers")
     if message is None:
         raise UseError(f"name a message; to list them: vizpub metrics {run} messages")
-    _print_spread(settings, run, message, output)
+    _print_spread(ctx.obj, run, message, output)
 
 
 def _print_spread(settings: Settings, run: str, message: str, output: Output) -> None:
@@ -224,9 +228,10 @@ def _print_spread(settings: Settings, run: str, message: str, output: Output) ->
 
 
 def _print_missed(
-    settings: Settings, run: str, message: str | None, output: Output, part: _MissedOptions
+    ctx: typer.Context, run: str, message: str | None, output: Output, part: _MissedOptions
 ) -> None:
     """Print the peers that missed a message, or without one, the reasons of the whole run."""
+    settings: Settings = ctx.obj
     by = comma_list(part.by) or ()
     if stored := run_of_workspace(settings, run):
         from vizpub.questions.totals import unreported_count
@@ -244,6 +249,7 @@ def _print_missed(
                 "their eligible peers are unknown"
             )
     elif message and not by:
+        refuse_options(ctx, f"run '{run}', which only Neo4j has, without reasons", "--layers")
         print_answer(settings, output, "missed-subscribers", run, {"message": message})
     else:
         raise UseError(f"the reasons need the run's files, and {settings.workspace} has none")

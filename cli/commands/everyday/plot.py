@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vizpub.cli.commands.everyday import film
-from vizpub.cli.commands.everyday.drawing import Drawing, PlotOptions
+from vizpub.cli.commands.everyday.drawing import (
+    FILMS,
+    METRIC_KINDS,
+    Drawing,
+    PlotOptions,
+    check_options,
+)
 from vizpub.cli.completion import KINDS, complete_plotted
 from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
@@ -22,12 +28,14 @@ if TYPE_CHECKING:
 
     from vizpub.questions.run import Run, Where
 
-TIMES_OR_PEERS = "give several times or several peers, not both"
+TIMES_PEERS_OR_RUNS = "give several times, several peers or several runs, not two of these"
+MESSAGES_OR_PART = "name messages, or choose them by --topic, --peer, --from and --to, not both"
+TIMES_OR_WINDOW = "give times (--at) or a window (--from, --to), not both"
 ONE_MESSAGE = "name exactly one message to draw as a tree"
 
 
 def plot(
-    settings: Settings,
+    ctx: typer.Context,
     run: RunName,
     file: Annotated[
         Path,
@@ -43,7 +51,7 @@ def plot(
     metrics: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="METRIC...",
+            metavar="METRIC|MESSAGE...",
             help="Columns of metrics; for coverage and tree, messages.",
             autocompletion=complete_plotted,
         ),
@@ -78,17 +86,25 @@ def plot(
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
+    vizpub plot monday --with tuesday hit_ratio --style paper -o hits.pdf
     vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    vizpub plot monday --kind overlay --at 10,20,30 --size 7x3in -o growth.pdf
     vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
     vizpub plot monday --kind overlay --topic news --from 10 --to 40 -o news.gif
     vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```
     """
-    from vizpub.analytics.figures import FILM_FORMATS, FORMATS
+    from vizpub.analytics.figures import FILM_FORMATS, FORMATS, figure_style, relabel
     from vizpub.questions.run import Run
 
+    settings: Settings = ctx.obj
+    if drawing.kind not in KINDS:
+        raise UnknownName("kind of figure", drawing.kind, KINDS)
     form = file.suffix.lower().removeprefix(".")
     if form in FILM_FORMATS:
+        if drawing.kind not in FILMS:
+            raise UseError(f"a film is of --kind {' or '.join(FILMS)}, not of {drawing.kind}")
+        check_options(ctx, FILMS[drawing.kind])
         scenes = film.choose_scenes(
             Run.open(settings.workspace, run), drawing, window, metrics or ()
         )
@@ -97,9 +113,13 @@ def plot(
     if form not in FORMATS:
         stills, films = (", ".join(f".{f}" for f in forms) for forms in (FORMATS, FILM_FORMATS))
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
-    drawing.check_unused()
-    data, figure = _draw_figure(Run.open(settings.workspace, run), drawing, window, metrics or ())
-    write_figure(figure, file, settings)
+    check_options(ctx, drawing.kind)
+    names = dict.fromkeys((run, *(drawing.more_runs or ())))
+    runs = [Run.open(settings.workspace, name) for name in names]
+    with figure_style(drawing.figure_options()):
+        data, figure = _draw_figure(runs, drawing, window, metrics or ())
+        relabel(figure, drawing.xlabel, drawing.ylabel, drawing.legend)
+        write_figure(figure, file, settings)
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
             settings.say(f"{name} is unknown everywhere in the figure; see: vizpub runs show {run}")
@@ -107,34 +127,64 @@ def plot(
 
 
 def _draw_figure(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    if drawing.kind not in KINDS:
-        raise UnknownName("kind of figure", drawing.kind, KINDS)
-    if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
+    if drawing.kind in METRIC_KINDS and not metrics:
         raise UseError("name the metrics to plot; vizpub runs tables metrics/overlay lists them")
-    if drawing.layers and drawing.kind in ("coverage", "tree"):
-        raise UseError(f"--layers chooses links, and the kind {drawing.kind} draws messages")
-    if drawing.kind != "overlay" and (layers := comma_list(drawing.layers)):
+    if _are_gauges(metrics) and (drawing.topic or drawing.layers):
+        raise UseError("gauges belong to no topic and no layer: leave out --topic and --layers")
+    if drawing.kind in METRIC_KINDS and (layers := comma_list(drawing.layers)):
         from vizpub.analytics.comparison.layers import RunOfLayers
 
-        run = RunOfLayers.of(run, layers)
-    draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
-    return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
+        runs = [RunOfLayers.of(run, layers) for run in runs]
+    if drawing.kind in _OF_ONE_RUN:
+        return _OF_ONE_RUN[drawing.kind](runs[0], drawing, metrics)
+    has_peers = len(drawing.peers) > 1
+    # A peer has one value at a time, which has no distribution.
+    has_times = len(comma_list(drawing.at) or ()) > (0 if has_peers else 1)
+    if has_peers + has_times + (len(runs) > 1) > 1:
+        raise UseError(TIMES_PEERS_OR_RUNS)
+    draw = {"coverage": _coverage, "series": _series}
+    return draw.get(drawing.kind, _distribution)(runs, drawing, window, metrics)
+
+
+def _gather(
+    runs: Sequence[Run], read: Callable[[Run], pa.Table], by: str | None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """The rows of all runs, and the lines of a figure: by run if there are several, each in the
+    colour of its system.
+    """
+    import pyarrow as pa
+
+    from vizpub.analytics.figures import colours_of
+
+    systems = [run.facts.protocol or run.facts.name for run in runs]
+    if len(runs) == 1:
+        return read(runs[0]), {"by": by, "chosen": colours_of([""], of=systems) if not by else {}}
+    parts = []
+    for run in runs:
+        rows = read(run)
+        names = pa.array([run.facts.name] * len(rows), pa.string())
+        parts.append(rows.add_column(0, "run", names))
+    names = [run.facts.name for run in runs]
+    rows = pa.concat_tables(parts, promote_options="default")
+    return rows, {"by": "run", "chosen": colours_of(names, of=systems)}
 
 
 def _series(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import series
 
     if _are_gauges(metrics):
-        table = "gauges"
-        data = (_metric_rows if drawing.peer else _gauge_rows)(run, table, metrics, drawing, window)
+        table, read = "gauges", _metric_rows if drawing.peer else _gauge_rows
     else:
         table = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
-        data = _metric_rows(run, table, metrics, drawing, window)
-    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, table))
+        read = _metric_rows
+    data, lines = _gather(
+        runs, lambda run: read(run, table, metrics, drawing, window), _by_peer(drawing, table)
+    )
+    return data, series(data, metrics, _title(runs, drawing.subject), **lines)
 
 
 def _series_table(metrics: Sequence[str]) -> str:
@@ -208,24 +258,33 @@ def _by_peer(drawing: Drawing, table: str) -> str | None:
     return "publisher_name" if table == "messages" else "peer_name"
 
 
-def _title(run: Run, *about: str) -> str:
-    return ": ".join([run.facts.name, *filter(None, about)])
+def _title(runs: Sequence[Run], *about: str) -> str:
+    """The name of the run, unless the legend has those of several, and the subject."""
+    names = [run.facts.name for run in runs] if len(runs) == 1 else []
+    return ": ".join([*names, *filter(None, about)])
 
 
 def _distribution(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import density, distribution
 
-    table, title = _distribution_table(run, metrics), _title(run, drawing.subject)
+    if drawing.at is not None and (window.first is not None or window.last is not None):
+        raise UseError(TIMES_OR_WINDOW)
+    table, title = _distribution_table(runs[0], metrics), _title(runs, drawing.subject)
     if drawing.at is None:
-        data, by = _metric_rows(run, table, metrics, drawing, window), _by_peer(drawing, table)
+        by = _by_peer(drawing, table)
+        data, lines = _gather(
+            runs, lambda run: _metric_rows(run, table, metrics, drawing, window), by
+        )
     else:
-        data, by = _rows_at_times(run, table, metrics, drawing), "interval"
+        data, lines = _gather(
+            runs, lambda run: _rows_at_times(run, table, metrics, drawing), "interval"
+        )
     if drawing.kind == "density":
-        return data, density(data, metrics, title, by=by)
-    above = drawing.kind == "ccdf"
-    return data, distribution(data, metrics, title, complementary=above, by=by)
+        return data, density(data, metrics, title, **lines)
+    is_ccdf = drawing.kind == "ccdf"
+    return data, distribution(data, metrics, title, complementary=is_ccdf, **lines)
 
 
 def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
@@ -248,8 +307,6 @@ def _rows_at_times(run: Run, table: str, metrics: Sequence[str], drawing: Drawin
 
     from vizpub.questions.run import Where
 
-    if len(drawing.peers) > 1:
-        raise UseError(TIMES_OR_PEERS)
     times = dict.fromkeys(
         run.clock.interval_of(run.tick_at(text)) for text in comma_list(drawing.at) or ()
     )
@@ -258,30 +315,52 @@ def _rows_at_times(run: Run, table: str, metrics: Sequence[str], drawing: Drawin
 
 
 def _coverage(
-    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
+    runs: Sequence[Run], drawing: Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import coverage
+
+    by = "publisher_name" if len(drawing.peers) > 1 else None
+    data, lines = _gather(runs, lambda run: _arrivals(run, drawing, window, messages), by)
+    return data, coverage(data, _title(runs, drawing.subject), **lines)
+
+
+def _arrivals(run: Run, drawing: Drawing, window: Window, messages: Sequence[str]) -> pa.Table:
+    """The arrivals of the named messages, or those of a topic, publishers or a window; of several
+    publishers with `publisher_name`.
+    """
+    import pyarrow as pa
+
+    from vizpub.questions.run import Where
     from vizpub.questions.snapshots import coverage as arrivals
 
-    data = arrivals(run, messages)
-    return data, coverage(data, run.facts.name)
+    first, last = window.intervals(run.clock, run.facts.epoch)
+    parts = []
+    for peer in drawing.peers:
+        where, among = Where(first, last, peer, drawing.topic), None
+        if where != Where():
+            if messages:
+                raise UseError(MESSAGES_OR_PART)
+            among = run.metrics("messages", ["eligible"], where).to_arrow()["message"].to_numpy()
+        rows = arrivals(run, messages, among=among)
+        if len(drawing.peers) > 1:
+            rows = rows.append_column("publisher_name", pa.array([peer] * len(rows), pa.string()))
+        parts.append(rows)
+    return pa.concat_tables(parts)
 
 
-def _tree(
-    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
-) -> tuple[pa.Table, Figure]:
+def _tree(run: Run, drawing: Drawing, messages: Sequence[str]) -> tuple[pa.Table, Figure]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from vizpub.analytics.figures import dissemination_tree
-    from vizpub.analytics.figures.canvas import truncate
+    from vizpub.analytics.figures.labels import truncate
     from vizpub.questions.snapshots import spread
 
     if len(messages) != 1:
         raise UseError(ONE_MESSAGE)
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
-    title = _title(run, f"message {truncate(messages[0], 40)}", up_to)
+    title = _title([run], f"message {truncate(messages[0], 40)}", up_to)
     figure = dissemination_tree(
         peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
     )
@@ -289,16 +368,30 @@ def _tree(
     return pa.concat_tables([copies, missed], promote_options="default"), figure
 
 
-def _overlay(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
-) -> tuple[pa.Table, Figure]:
-    from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot
+def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Table, Figure]:
+    import pyarrow as pa
+
+    from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot, overlay_snapshots
     from vizpub.questions.snapshots import snapshot
 
-    tick, layers = run.tick_at(drawing.at or "last"), comma_list(drawing.layers)
-    peers, links = snapshot(run, tick, drawing.topic, layers)
+    layers = comma_list(drawing.layers)
+    ticks = [run.tick_at(text) for text in dict.fromkeys(comma_list(drawing.at) or ("last",))]
+    snapshots = {tick: snapshot(run, tick, drawing.topic, layers) for tick in ticks}
     topic = [f"topic {drawing.topic}"] if drawing.topic else []
     shown = [f"layer {' and '.join(layers)}"] if layers else []
-    title = ", ".join([run.facts.name, *topic, *shown, run.clock.describe(tick)])
-    layout = drawing.layout or ("force" if peers.num_rows <= MOST_BY_FORCE else "ring")
-    return links, overlay_snapshot(peers, links, len(run.peers), title, layout=layout)
+    title, size = [run.facts.name, *topic, *shown], len(run.peers)
+    drawn = size if len(ticks) > 1 else snapshots[ticks[0]][0].num_rows
+    layout = drawing.layout or ("force" if drawn <= MOST_BY_FORCE else "ring")
+    if len(ticks) == 1:
+        (peers, links), when = snapshots[ticks[0]], run.clock.describe(ticks[0])
+        heading = ", ".join([*title, when])
+        return links, overlay_snapshot(peers, links, size, heading, layout=layout)
+    by_time = {run.clock.describe(tick): snapshots[tick] for tick in ticks}
+    rows = [
+        links.add_column(0, "interval", pa.array([run.clock.interval_of(tick)] * len(links)))
+        for tick, (_, links) in snapshots.items()
+    ]
+    return pa.concat_tables(rows), overlay_snapshots(by_time, size, ", ".join(title), layout=layout)
+
+
+_OF_ONE_RUN = {"overlay": _overlay, "tree": _tree}

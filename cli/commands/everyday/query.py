@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +16,14 @@ from vizpub.cli.completion import (
     complete_queries,
     complete_values,
 )
-from vizpub.cli.options import Layers, Limit, OptionalRun, Output, Timeout
+from vizpub.cli.options import Layers, Limit, OptionalRun, Output, Timeout, refuse_options
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.machine.files import MARK
+from vizpub.machine.files import MARK, text_of
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UnknownName, UseError, cause_of
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ COMMANDS = {
     "runs": "runs list",
 }
 """Commands that answer the same questions as queries."""
+_OF_ANSWERS = ("--param", "--timeout", "--at", "--layers")
+"""Options that only an answer has."""
 _MEMORY = 2 * 2**30
 """Bytes that an answer may take: not every server bounds a row."""
 
@@ -89,25 +92,29 @@ def parameter_values(pairs: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _LayerQueryOptions(QueryOptions):
-    """A query's options with the layers of the links that count."""
+class _NamedQueryOptions(QueryOptions):
+    """A query's options with its time and the layers of the links that count."""
 
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The time of the query: its parameter `at`."),
+    ] = None
     layers: Layers = None
 
     @property
     def values(self) -> dict[str, str]:
-        """The parameters by name, with `layers` if they are chosen. Raises: UseError."""
+        """The parameters by name, with `at` and `layers` if they are chosen. Raises: UseError."""
         parameters = super().values
-        if self.layers is None:
-            return parameters
-        if "layers" in parameters:
-            raise UseError("parameter layers is given twice")
-        return {**parameters, "layers": self.layers}
+        chosen = {"at": self.at, "layers": self.layers}
+        options = {name: value for name, value in chosen.items() if value is not None}
+        for name in options.keys() & parameters.keys():
+            raise UseError(f"parameter {name} is given twice")
+        return parameters | options
 
 
 def query(
-    settings: Settings,
-    question: _LayerQueryOptions,
+    ctx: typer.Context,
+    question: _NamedQueryOptions,
     output: Output,
     run: OptionalRun = None,
     name: Annotated[
@@ -119,9 +126,9 @@ def query(
 ) -> None:
     """Run a shipped query, or your own from a file, or list the queries.
 
-    Give values in the order of the list, or by name with -p. Peers, topics and messages
-    have their names in the source. A time is an interval number, `first`, `last`, or a time
-    since the run's start such as 12.5s. `vizpub query NAME` explains one query.
+    Give values in the order of the list, or by name with -p; the time also with --at. Peers, topics
+    and messages have their names in the source. A time is an interval number, `first`, `last`, or a
+    time since the run's start such as 12.5s. `vizpub query NAME` explains one query.
 
     Your file begins with a header like those in cypher/queries/. Queries can only read. The list
     leaves out the queries whose answers are those of a command: `vizpub path`, `vizpub topic`,
@@ -134,7 +141,7 @@ def query(
     vizpub query
     vizpub query shortest-path
     vizpub query monday overlay 12
-    vizpub query monday shortest-path 12 alice bob --layers mesh --format json
+    vizpub query monday shortest-path alice bob --at 12 --layers mesh --format json
     vizpub query monday history -p mode=as-of -p at=12 -p kinds=links
     vizpub query monday mine.cypher 12
     vizpub query runs
@@ -142,56 +149,73 @@ def query(
     """
     from vizpub.graphstore.ask.queries import query_names, shipped_query
 
-    if run is None:
-        show_rows(_list_queries(), output, settings)
-    elif name is None:
-        _answer_word(settings, question, output, run)
+    settings: Settings = ctx.obj
+    if run is None or name is None:
+        _answer_word(ctx, question, output, run)
     elif name.endswith(".cypher"):
         _answer_own(settings, question, output, run, Path(name), values or [])
     else:
         if name not in query_names() and run in query_names():
             raise UseError(f"the run comes first: vizpub query {name} {run}")
-        arguments = _bind_values(shipped_query(name), values or [], question.values)
+        arguments = _bind_values(shipped_query(name), values or [], question)
         print_answer(settings, output, name, run, arguments, question.limits)
 
 
-def _answer_word(settings: Settings, question: QueryOptions, output: Output, word: str) -> None:
-    """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run
-    the queries are listed.
+def _answer_word(
+    ctx: typer.Context,
+    question: QueryOptions,
+    output: Output,
+    word: str | None,
+) -> None:
+    """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run,
+    or without a word, the queries are listed.
     """
     from vizpub.graphstore.ask.queries import query_names, shipped_query
     from vizpub.runstore.store import run_names
 
-    if word not in query_names():
+    settings: Settings = ctx.obj
+    if word is not None and word not in query_names():
         if word not in run_names(settings.workspace):
             raise UnknownName("run or query", word, query_names(), "vizpub query")
-        show_rows(_list_queries(), output, settings)
+        word = None
+    if word is None:
+        refuse_options(ctx, "the list of queries", *_OF_ANSWERS)
+        show_rows(_list_queries().first(question.limit), output, settings)
     elif shipped_query(word).parameters:
-        show_rows(_explain_query(shipped_query(word)), output, settings)
+        refuse_options(ctx, f"an explanation; the answer is: vizpub query RUN {word}", *_OF_ANSWERS)
+        show_rows(_explain_query(shipped_query(word)).first(question.limit), output, settings)
     else:
         print_answer(settings, output, word, None, question.values, question.limits)
 
 
 def _bind_values(
-    query: Statement, words: Sequence[str], by_name: Mapping[str, str]
+    query: Statement, words: Sequence[str], question: _NamedQueryOptions
 ) -> dict[str, str]:
-    """The values by name: those without one are in the order of the header."""
+    """The values by name: those without one are in the order of the header, without `at` if that
+    has its option.
+    """
     from vizpub.graphstore.ask.parameters import user_parameters
 
-    order = [parameter.name for parameter in user_parameters(query)]
+    names = [parameter.name for parameter in user_parameters(query)]
+    for option in ("at", "layers"):
+        if getattr(question, option) is not None and option not in names:
+            raise UseError(
+                f"--{option} does not apply to query {query.name}: no parameter {option}"
+            )
+    order = [name for name in names if name != "at" or question.at is None]
     if len(words) > len(order):
         takes = " ".join(order) or "none"
         most = amount(len(order), "value")
         raise UseError(f"query {query.name} takes {most}, not {len(words)}: {takes}")
-    placed = dict(zip(order, words, strict=False))
+    placed, by_name = dict(zip(order, words, strict=False)), question.values
     for twice in placed.keys() & by_name.keys():
         raise UseError(f"parameter {twice} is given twice")
-    return placed | dict(by_name)
+    return placed | by_name
 
 
 def _answer_own(
     settings: Settings,
-    question: QueryOptions,
+    question: _NamedQueryOptions,
     output: Output,
     run: str,
     file: Path,
@@ -200,7 +224,7 @@ def _answer_own(
     from vizpub.graphstore.ask.own import open_own_stream, read_query
 
     statement = read_query(file)
-    arguments = _bind_values(statement, words, question.values)
+    arguments = _bind_values(statement, words, question)
     with (
         querying(settings) as neo4j,
         open_own_stream(
@@ -286,7 +310,8 @@ class CypherOptions(QueryOptions):
 def cypher(
     settings: Settings,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="Cypher, or - to read it from stdin.")
+        str,
+        typer.Argument(metavar="TEXT|FILE|-", help="Cypher, a file with it, or - for stdin."),
     ],
     question: CypherOptions,
     output: Output,
@@ -300,15 +325,13 @@ def cypher(
 
     ```
     vizpub cypher 'MATCH (p:Peer {run: $run}) RETURN p.name, p.first' -p run=monday
-    vizpub cypher - --timeout 2m --limit 0 < question.cypher
+    vizpub cypher question.cypher --timeout 2m --limit 0
+    vizpub cypher - --format csv < question.cypher
     ```
     """
     from vizpub.graphstore.ask.free_text import open_stream
 
-    try:
-        statement = sys.stdin.read().removeprefix(MARK) if text == "-" else text
-    except UnicodeDecodeError as error:
-        raise UseError("standard input is not UTF-8 text") from error
+    statement = _statement_text(text)
     values: dict[str, Any] = dict(question.values)
     with (
         querying(settings) as neo4j,
@@ -318,3 +341,19 @@ def cypher(
         for warning in stream.warnings:
             settings.say(f"Neo4j: {warning}", "warning")
         show_answer(stream, output, settings)
+
+
+def _statement_text(text: str) -> str:
+    """Cypher from standard input (-), from an existing or .cypher file, or the text itself.
+
+    Raises: UseError if it cannot be read.
+    """
+    try:
+        if text == "-":
+            return sys.stdin.read().removeprefix(MARK)
+        if text.endswith(".cypher") or os.path.isfile(text):
+            return text_of(Path(text))
+    except (OSError, UnicodeDecodeError) as error:
+        source = "standard input" if text == "-" else text
+        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
+    return text

@@ -317,7 +317,8 @@ def gdfr(
 
 
 def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
-    from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels, save
+    from vizpub.analytics.figures.canvas import panels, save
+    from vizpub.analytics.figures.styles import PALETTE, figure_style
 
     with figure_style():
         figure, (panel,) = panels(1, "GDFR over the update rate", 4.0)

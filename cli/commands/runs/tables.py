@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.completion import complete_runs, complete_tables
-from vizpub.cli.options import Output
+from vizpub.cli.options import Output, refuse_options
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 
@@ -33,6 +33,7 @@ _BY_MODULES = {
 
 
 def tables(
+    ctx: typer.Context,
     settings: Settings,
     output: Output,
     name: Annotated[
@@ -71,6 +72,10 @@ def tables(
     from vizpub.model.tables import TABLES, table
     from vizpub.runstore.store import open_run
 
+    if name is not None:
+        refuse_options(ctx, "one TABLE, whose columns are shown anyway", "--columns")
+    elif not columns:
+        refuse_options(ctx, "the list of tables; name a TABLE, or give --columns", "--run")
     own_metrics = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
     steps = _steps()
     if name is None and not columns:

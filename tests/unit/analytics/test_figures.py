@@ -25,6 +25,7 @@ from vizpub.analytics.figures import (
     density,
     distribution,
     overlay_snapshot,
+    overlay_snapshots,
     save,
     series,
 )
@@ -73,7 +74,7 @@ def lines(figure: Figure, panel: int = 0) -> list[np.ndarray]:
 
 def test_series_has_a_panel_per_metric_with_its_unit() -> None:
     figure = series(overlay(), ["diameter", "delay_us_p50"], "run")
-    assert [axes.get_ylabel() for axes in figure.axes] == ["diameter (hops)", "delay_p50 (ms)"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["diameter (hops)", "median delay (ms)"]
     assert figure.axes[-1].get_xlabel() == "interval"
     (drawn,) = lines(figure)
     assert drawn[:, 0].tolist() == [0, 1, 2, 3, 4]
@@ -429,14 +430,52 @@ def test_markup_in_names_keeps_the_svg_well_formed() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_peer_names_are_cleaned_and_cut_for_every_format(form: str) -> None:
-    names = ["_hidden", "\ufefffirst", "long" * 2_500]
+    names = ["_hidden", "\ufefffirst", "long" * 2_500, "a\x1b[31m\x00 & <日本>"]
     parts = [overlay(2).append_column("peer_name", pa.array([name] * 2)) for name in names]
-    figure = series(pa.concat_tables(parts), ["diameter"], names[-1], by="peer_name")
+    figure = series(pa.concat_tables(parts), ["diameter"], names[2], by="peer_name")
     legend = figure.axes[0].get_legend()
     assert legend is not None
     texts = [text.get_text() for text in legend.get_texts()]
-    assert texts == [" _hidden", "first", "longlong…" + ("long" * 4)[1:]]
-    save(figure, io.BytesIO(), form)
+    assert texts == [" _hidden", "first", "longlong…" + ("long" * 10)[1:], "a�[31m� & <日本>"]
+    save(figure, out := io.BytesIO(), form)
+    if form == "svg":
+        shown = {node.text for node in ET.fromstring(out.getvalue()).iter()}
+        assert "a�[31m� & <日本>" in shown
+
+
+def test_overlay_at_several_times_keeps_the_places_of_peers() -> None:
+    """Peer 5 leaves after the first time; peers that are never there take no room."""
+    peers, links = in_two_parts()
+    gone = peers.filter(pc.field("peer") != 5)
+    fewer = links.filter((pc.field("src") != 5) & (pc.field("dst") != 5))
+    times = {"interval 1": (peers, links), "interval 2": (gone, fewer), "interval 3": (gone, fewer)}
+    for layout in ("force", "ring"):
+        figure = overlay_snapshots(times, 30, "run", layout=layout)
+        assert [panel.get_title() for panel in figure.axes] == list(times)
+        places, limits = [], set()
+        for panel in figure.axes:
+            (dots,) = (c for c in panel.collections if isinstance(c, PathCollection))
+            places.append(np.asarray(dots.get_offsets()))
+            limits.add((panel.get_xlim(), panel.get_ylim()))
+        assert (places[0][1:] == places[1]).all()
+        assert (places[1] == places[2]).all()
+        assert len(limits) == 1
+        assert [text.get_text() for text in figure.legends[0].get_texts()] == ["peer"]
+
+
+def test_coverage_of_parts_has_median_and_band_of_each_to_the_end_of_the_longest() -> None:
+    slow, fast = arrivals(5), arrivals(2)
+    parts = [slow.append_column("run", [["slow"] * len(slow)]),
+             fast.append_column("run", [["fast"] * len(fast)])]  # fmt: skip
+    chosen = {"slow": "#D55E00", "fast": "#0072B2"}
+    (axes,) = coverage(pa.concat_tables(parts), by="run", chosen=chosen).axes
+    assert [line.get_color() for line in axes.lines] == ["#D55E00", "#0072B2"]
+    assert {np.asarray(line.get_xdata())[-1] for line in axes.lines} == {20}
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "slow: median, middle 50 % of 5 messages", "fast: median, middle 50 % of 2 messages",
+    ]  # fmt: skip
 
 
 def contrast(a: str, b: str) -> float:

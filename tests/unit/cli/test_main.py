@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from tests.support.imports import codes_and_imports
 from tests.support.words import tells, unfinished, unknown
-from vizpub.cli.commands.everyday.plot import ONE_MESSAGE, TIMES_OR_PEERS
+from vizpub.cli.commands.everyday.plot import ONE_MESSAGE, TIMES_PEERS_OR_RUNS
 from vizpub.cli.main import _show_log, app
 from vizpub.cli.service import STATES_UNKNOWN
 from vizpub.cli.settings import Settings
@@ -244,11 +244,11 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("plot monday degree --kind ccdf --at 1,99 -o x.png", "99"),
         (
             "plot monday degree --kind ccdf --at 1 --peer bob --peer dave -o x.png",
-            TIMES_OR_PEERS,
+            TIMES_PEERS_OR_RUNS,
         ),
         ("export csv monday nosuch -o out", unknown("table", "nosuch")),
         ("export csv monday", "-o DIR"),
-        ("export gexf monday --topic a --message b", "--topic or --message"),
+        ("export gexf monday --topic a --message b", "--topic does not apply to a --message"),
         ("export check nosuch.gexf", "nosuch.gexf"),
         ("export html monday", "-o FILE"),
         ("export html nosuch -o x.html", unknown("run", "nosuch")),

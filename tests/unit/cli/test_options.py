@@ -12,8 +12,9 @@ import typer
 from msgspec import Meta
 from typer.testing import CliRunner
 
-from tests.support.words import naming
+from tests.support.words import naming, tells
 from vizpub.cli.commands.everyday.query import parameter_values
+from vizpub.cli.main import app as program
 from vizpub.cli.options import Window, comma_list, command
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import Clock
@@ -111,3 +112,38 @@ def test_window_becomes_intervals_and_is_refused_outside_the_run() -> None:
         Window("4", "2").intervals(clock)
     with pytest.raises(OutOfRange):
         Window("10").intervals(clock)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("export gexf monday --message m0 --from 1", "--from"),
+        ("export gexf monday --message m0 --to 1", "--to"),
+        ("export gexf monday --message m0 --topic news", "--topic"),
+        ("export gexf monday --message m0 --layers mesh", "--layers"),
+        ("export gexf monday --message m0 --parallel", "--parallel"),
+        ("export gexf monday --message m0 --attributes degree", "--attributes"),
+        ("query -p at=1", "--param"),
+        ("query monday --layers mesh", "--layers"),
+        ("query overlay --timeout 1s", "--timeout"),
+        ("query overlay -p at=1", "--param"),
+        ("tables metrics/peers --columns", "--columns"),
+        ("tables --run monday", "--run"),
+        ("metrics monday --gamma 0.5", "--gamma"),
+        ("metrics monday overlay --peer alice", "peer"),
+        ("metrics monday overlay --topic news", "topic"),
+        ("metrics monday peers --topic news", "topic"),
+        ("metrics monday topics --peer alice", "peer"),
+        ("metrics monday messages --totals", "overlay, peers or topics"),
+        ("metrics monday messages --layers mesh", "layers"),
+        ("metrics monday gauges --layers mesh", "layers"),
+        ("metrics monday gauges --topic news", "topic"),
+        ("metrics monday overlay --layers mesh --columns hit_ratio", "hit_ratio"),
+    ],
+)
+def test_option_that_does_not_apply_is_refused_by_name(
+    workspace: Path, words: str, option: str
+) -> None:
+    result = CliRunner().invoke(program, ["--workspace", str(workspace), *words.split()])
+    assert result.exit_code == 2, result.output
+    tells(result.stderr, option)

@@ -59,7 +59,7 @@ def test_axis_leaves_out_groups_without_runs(results: ExperimentResults) -> None
     links = [("links", "A", "0", 2.75), ("links", "B", "0", 2.75), ("links", "A", "1", 2.75)]
     assert rows[:3] == links
     panels = found.figure.axes
-    assert [panel.get_title() for panel in panels] == ["links", "hit_ratio (share)"]
+    assert [panel.get_title() for panel in panels] == ["links", "hit ratio"]
     assert [text.get_text() for text in found.figure.legends[0].texts] == [
         "A (2 runs)",
         "B (2 runs)",

@@ -26,6 +26,7 @@ from vizpub.model.errors import UseError
 
 DELAY = Metric("delay_us_p95", "µs", "mean of messages", "")
 HITS = Metric("hit_ratio", "share", "pooled over messages", "")
+LABELS = ["hit ratio", "95th percentile of delay (ms)"]
 VALUES: dict[str, list[float | None]] = {"gossip": [0.9, 1.0, 0.8], "tree": [0.5]}
 
 
@@ -67,7 +68,7 @@ def legend(figure: Figure) -> list[str]:
 
 def test_figure_shows_mean_interval_and_runs_of_each_group() -> None:
     figure = comparison(table(), runs())
-    assert [panel.get_title() for panel in figure.axes] == ["hit_ratio (share)", "delay_p95 (ms)"]
+    assert [panel.get_title() for panel in figure.axes] == LABELS
     assert legend(figure) == ["gossip (3 runs)", "tree (1 run)"]
     hits, delay = figure.axes
     (row,) = [
@@ -91,8 +92,8 @@ def test_unknown_metric_is_labelled_unknown_in_its_panel() -> None:
 def test_series_figure_has_line_and_band_for_each_group() -> None:
     found = compare_series(runs(), [HITS, DELAY], 7)
     figure = comparison_series(found)
-    assert [panel.get_ylabel() for panel in figure.axes] == ["hit_ratio (share)", "delay_p95 (ms)"]
-    assert legend(figure) == ["gossip (3 runs)", "tree (1 run)"]
+    assert [panel.get_ylabel() for panel in figure.axes] == LABELS
+    assert legend(figure) == ["gossip (3 runs)", "tree (1 run)", "95 % confidence interval"]
     hits, delay = figure.axes
     gossip, tree = hits.lines
     assert [float(x) for x in gossip.get_xdata()] == [7, 8, 9]  # type: ignore[union-attr]

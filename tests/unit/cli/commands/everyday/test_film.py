@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from tests.support.few import few
 from tests.support.words import tells
-from vizpub.analytics.figures.canvas import GREY
 from vizpub.analytics.figures.films import find_ffmpeg
+from vizpub.analytics.figures.styles import GREY
 from vizpub.cli.main import app
 
 Call = Callable[..., Result]
@@ -86,7 +86,7 @@ def test_frames_of_an_overlay_show_who_is_there(call: Call, tmp_path: Path) -> N
     [
         ("--kind series diameter -o x.gif", ["overlay", "tree", "series"]),
         ("--kind overlay --at 3 -o x.gif", ["--at", "overlay"]),
-        ("--kind overlay m0 -o x.gif", ["a message", "overlay"]),
+        ("--kind overlay m0 -o x.gif", ["MESSAGE", "overlay"]),
         ("--kind tree m0 --from 1 -o x.mp4", ["--from", "tree"]),
         ("--kind tree m0 --hops 1 -o x.mp4", ["--hops", "tree"]),
         ("--kind tree -o x.webm", ["--topic"]),
@@ -96,7 +96,7 @@ def test_frames_of_an_overlay_show_who_is_there(call: Call, tmp_path: Path) -> N
         ("--kind overlay --from 9 -o x.gif", ["9", "0 to 3"]),
         ("--kind overlay --size 99 -o x.gif", ["99", "1280x720"]),
         ("--kind overlay --seconds 3000 -o x.gif", ["24,000", "2,000", ".gif"]),
-        ("--kind overlay --fps 3 -o x.png", ["--fps", ".gif"]),
+        ("--kind overlay --fps 3 -o x.png", ["--fps", "film of an overlay"]),
         ("--kind overlay -o x.avi", ["x.avi", ".gif", ".png"]),
     ],
 )

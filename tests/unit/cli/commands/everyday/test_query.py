@@ -63,6 +63,10 @@ def test_query_alone_is_explained(call: Call) -> None:
         ("overlya", unknown("run or query", "overlya", "overlay")),
         ("monday overlay 1 mesh 3", "not 3: at layers"),
         ("monday overlay 1 -p at=2", "parameter at"),
+        ("monday overlay --at 1 -p at=2", "parameter at"),
+        ("monday overlay mesh rings --at 1", "not 2: layers"),
+        ("monday dissemination-tree m0 --at 1", "no parameter at"),
+        ("monday dissemination-tree m0 --layers mesh", "no parameter layers"),
         ("monday overlay 1 -p layers=mesh --layers rings", "parameter layers"),
         ("monday overlay 1 mesh --layers rings", "parameter layers"),
         ("monday missing.cypher 1", "missing.cypher"),
@@ -72,3 +76,14 @@ def test_mistake_is_told_in_words(call: Call, words: str, said: str) -> None:
     result = call(*words.split())
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", ["missing.cypher", "latin.txt"])
+def test_file_of_cypher_that_cannot_be_read_is_named(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin.txt").write_bytes(b"RETURN '\xe9'")
+    result = CliRunner().invoke(app, ["--workspace", str(workspace), "cypher", name])
+    assert result.exit_code == 2, result.output
+    assert f"{name} cannot be read" in result.stderr

@@ -1,0 +1,260 @@
+"""Options of `vizpub plot`: each applies to a kind of figure, and changes it, or is refused."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from tests.support.gallery import PAGE, PICTURES, drawn_in
+from tests.support.words import tells
+from vizpub.analytics.options import STYLES
+from vizpub.cli.commands.everyday.drawing import APPLIES
+from vizpub.cli.commands.everyday.plot import (
+    MESSAGES_OR_PART,
+    TIMES_OR_WINDOW,
+    TIMES_PEERS_OR_RUNS,
+)
+from vizpub.cli.completion import KINDS
+from vizpub.cli.main import app
+from vizpub.runstore.manifest import write_manifest
+from vizpub.runstore.store import open_run
+
+ROOT = Path(__file__).parents[5]
+Call = Callable[..., Result]
+METRIC_KINDS = ("series", "ecdf", "ccdf", "density")
+ONE = {"tree": ["m0"]} | {kind: ["degree", "--peer", "alice"] for kind in METRIC_KINDS}
+"""What a figure of the kind needs."""
+VALUES: dict[str, tuple[str, str]] = {
+    "--peer": ("alice", "dave"),
+    "--topic": ("news", "sport/日本"),
+    "--from": ("0", "2"),
+    "--to": ("1", "2"),
+    "--at": ("0", "3"),
+    "--layers": ("mesh", "overlay"),
+    "--layout": ("ring", "layers"),
+    "--hops": ("1", "2"),
+    "--fps": ("4", "8"),
+    "--seconds": ("1", "2"),
+    "--size": ("3.5in", "640x480"),
+    "--with": ("other", "third"),
+    "--title": ("one", "two"),
+    "--xlabel": ("one", "two"),
+    "--ylabel": ("one", "two"),
+    "--legend": ("outside", "none"),
+    "--style": ("paper", "dark"),
+}
+"""Two values of each option that give different figures."""
+VALUES_OF = {
+    ("METRIC|MESSAGE", "coverage"): ("m0", "m1"),
+    ("METRIC|MESSAGE", "tree"): ("m0", "m1"),
+    ("--layout", "overlay"): ("ring", "force"),
+    ("--peer", "coverage"): ("alice", "bob"),
+}
+
+
+@pytest.fixture
+def draw(workspace: Path, tmp_path: Path) -> Call:
+    """Draw a figure of the run `monday`."""
+
+    def call(*words: str, file: str = "figure.svg") -> Result:
+        path = str(tmp_path / file)
+        where = ["--workspace", str(workspace), "plot", "monday"]
+        return CliRunner().invoke(app, [*where, *words, "-o", path])
+
+    return call
+
+
+@pytest.fixture
+def two_more(workspace: Path) -> None:
+    """Runs of two other systems."""
+    stored = open_run(workspace, "monday")
+    for name, system in (("other", "scribe"), ("third", "gossip")):
+        folder = workspace / "runs" / name
+        shutil.copytree(stored.directory, folder)
+        write_manifest(folder, replace(stored.manifest, name=name, protocol=system))
+
+
+def subject(kind: str, option: str) -> list[str]:
+    if kind in METRIC_KINDS and option == "--legend":
+        return ["degree", "--peer", "alice", "--peer", "bob"]
+    if option == "METRIC|MESSAGE":
+        return []
+    if kind in METRIC_KINDS and option in ("--peer", "--topic"):
+        return ["subscribers"] if option == "--topic" else ["degree"]
+    return ["degree", "--peer", "alice"] if kind == "series" else ONE.get(kind, [])
+
+
+def given(option: str, value: str) -> list[str]:
+    return [value] if option == "METRIC|MESSAGE" else [option, value]
+
+
+@pytest.mark.usefixtures("two_more")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("option", APPLIES)
+def test_option_changes_the_figure_or_is_refused_with_the_kinds_that_it_applies_to(
+    draw: Call, tmp_path: Path, kind: str, option: str
+) -> None:
+    of_metrics = ("network_size", "links") if kind == "series" else ("degree", "subscribers")
+    default = VALUES.get(option, of_metrics)
+    values = VALUES_OF.get((option, kind), default)
+    words = [*subject(kind, option), "--kind", kind]
+    if kind not in APPLIES[option]:
+        result = draw(*words, *given(option, values[0]))
+        assert result.exit_code == 2, result.output
+        tells(result.stderr, option, f"--kind {kind}", *APPLIES[option])
+        assert not list(tmp_path.glob("figure.*"))
+        return
+    figures = []
+    for value in values:
+        result = draw(*words, *given(option, value))
+        refused = result.exit_code == 2 and ("nothing to plot" in result.stderr)
+        assert refused or result.exit_code == 0, result.stderr
+        figures.append("" if refused else (tmp_path / "figure.svg").read_text("utf-8"))
+    assert figures[0] != figures[1]
+
+
+@pytest.mark.parametrize("kind", ["overlay", "tree"])
+@pytest.mark.parametrize(
+    "option", ["--peer", "--at", "--hops", "--layers", "METRIC|MESSAGE", "--title"]
+)
+def test_option_of_a_still_figure_is_refused_for_a_film(draw: Call, kind: str, option: str) -> None:
+    film = {"overlay": "film of an overlay", "tree": "film of a tree"}[kind]
+    if film in APPLIES[option]:
+        return
+    value = VALUES.get(option, ("m0", ""))[0]
+    result = draw(*ONE.get(kind, []), "--kind", kind, *given(option, value), file="film.gif")
+    assert result.exit_code == 2, result.output
+    tells(result.stderr, option, film, *APPLIES[option])
+
+
+def test_times_and_a_window_or_messages_and_a_part_are_refused_together(draw: Call) -> None:
+    both = draw("degree", "--kind", "ecdf", "--at", "1", "--from", "0")
+    assert (both.exit_code, TIMES_OR_WINDOW in both.stderr) == (2, True)
+    both = draw("m0", "--kind", "coverage", "--topic", "news")
+    assert (both.exit_code, MESSAGES_OR_PART in both.stderr) == (2, True)
+
+
+def test_layers_are_refused_where_no_metric_depends_on_them(draw: Call) -> None:
+    for metric, fact in (("hit_ratio", "hit_ratio"), ("gauges/hops", "--layers")):
+        result = draw(metric, "--layers", "mesh")
+        assert result.exit_code == 2, metric
+        tells(result.stderr, fact)
+    assert draw("gauges/hops", "--topic", "news").exit_code == 2
+    assert draw("delay_us", "--kind", "ecdf", "--layers", "mesh").exit_code == 2
+
+
+def test_default_of_the_configuration_holds_only_for_kinds_that_it_applies_to(
+    draw: Call, workspace: Path, tmp_path: Path
+) -> None:
+    (workspace / "vizpub.toml").write_text('[plot]\nlayout = "layers"\n', "utf-8")
+    assert draw("network_size").exit_code == 0
+    assert draw("m0", "--kind", "tree").exit_code == 0
+    layers = (tmp_path / "figure.svg").read_text("utf-8")
+    assert draw("m0", "--kind", "tree", "--layout", "ring").exit_code == 0
+    assert (tmp_path / "figure.svg").read_text("utf-8") != layers
+
+
+def test_docs_have_the_table_of_options_and_kinds() -> None:
+    page = (ROOT / "docs/figures.md").read_text("utf-8")
+    (table,) = re.findall(r"\| option \| applies to \|\n.+\n((?:\|.+\n)+)", page)
+    rows = re.findall(r"^\| `(.+)` \| (.+) \|$", table.replace("\\|", "|"), re.MULTILINE)
+    assert {option: tuple(kinds.split(", ")) for option, kinds in rows} == APPLIES
+
+
+@pytest.mark.usefixtures("two_more")
+@pytest.mark.parametrize("words", ["links", "degree --kind ecdf", "--kind coverage"])
+def test_several_runs_have_a_line_each_and_their_rows_in_the_csv(
+    draw: Call, tmp_path: Path, words: str
+) -> None:
+    assert draw(*words.split(), "--with", "other", "--with", "third").exit_code == 0
+    svg = (tmp_path / "figure.svg").read_text("utf-8")
+    assert all(name in svg for name in ("monday", "other", "third"))
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    counts = Counter(row["run"] for row in rows)
+    assert set(counts) == {"monday", "other", "third"}
+    assert len(set(counts.values())) == 1
+
+
+@pytest.mark.usefixtures("two_more")
+def test_several_runs_and_several_peers_or_times_are_refused(draw: Call) -> None:
+    for words in ("degree --peer alice --peer bob", "degree --kind ecdf --at 0,1"):
+        result = draw(*words.split(), "--with", "other")
+        assert (result.exit_code, TIMES_PEERS_OR_RUNS in result.stderr) == (2, True)
+
+
+def test_overlay_at_several_times_has_the_links_of_each_in_the_csv(
+    draw: Call, tmp_path: Path
+) -> None:
+    assert draw("--kind", "overlay", "--at", "0,1,3").exit_code == 0
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        links = Counter(row["interval"] for row in csv.DictReader(file))
+    assert links == {"0": 4, "1": 4, "3": 1}
+
+
+@pytest.mark.parametrize(
+    ("size", "pixels"),
+    [
+        ("2in", (300, None)),
+        ("2x1.5in", (300, 225)),
+        ("5.08cm", (300, None)),
+        ("320x240", (320, 240)),
+        ("320x240px", (320, 240)),
+    ],
+)
+def test_size_has_one_meaning_by_its_unit(
+    draw: Call, tmp_path: Path, size: str, pixels: tuple[int, int | None]
+) -> None:
+    assert draw("links", "--size", size, file="figure.png").exit_code == 0
+    assert draw("m0", "--kind", "tree", "--size", size, file="figure.gif").exit_code == 0
+    for form in ("png", "gif"):
+        with Image.open(tmp_path / f"figure.{form}") as image:
+            assert image.width == pixels[0]
+            assert pixels[1] is None or abs(image.height - pixels[1]) <= 1
+
+
+@pytest.mark.parametrize("size", ["0", "wide", "3in5", "0.1in", "12", "100000x2"])
+def test_size_that_is_none_is_refused_with_examples(draw: Call, size: str) -> None:
+    result = draw("links", "--size", size)
+    assert result.exit_code == 2
+    tells(result.stderr, "--size", size, "3.5in", "1280x720")
+
+
+def test_style_and_place_that_are_unknown_are_refused(draw: Call) -> None:
+    for words, names in (("--style poster", STYLES), ("--legend left", ["upper left"])):
+        result = draw("links", *words.split())
+        assert result.exit_code == 2
+        tells(result.stderr, words.split()[1], names[0])
+
+
+def test_gallery_has_every_kind_style_and_figure_with_a_small_picture() -> None:
+    page = PAGE.read_text("utf-8")
+    drawn = drawn_in(page)
+    assert len(drawn) == page.count("![")
+    kinds = {one.words[one.words.index("--kind") + 1] for one in drawn if "--kind" in one.words}
+    assert {*kinds, "series"} == {*KINDS}
+    styles = {one.words[one.words.index("--style") + 1] for one in drawn if "--style" in one.words}
+    assert styles == {*STYLES}
+    for one in drawn:
+        assert one.words[-1] == one.file
+        assert one.path.stat().st_size < 150_000
+    pictures = {path.name for path in PICTURES.glob("gallery-*")}
+    assert pictures == {one.path.name for one in drawn}
+
+
+def test_gallery_uses_only_options_that_apply() -> None:
+    for one in drawn_in(PAGE.read_text("utf-8")):
+        if one.words[0] == "plot":
+            kind = one.words[one.words.index("--kind") + 1] if "--kind" in one.words else "series"
+            mode = f"film of an {kind}" if one.file.endswith(".gif") else kind
+            options = [word for word in one.words if word in APPLIES]
+            assert all(mode in APPLIES[option] for option in options), one.words
