@@ -178,6 +178,9 @@ def test_clock_goes_to_the_next_change_of_either_run(look: Look, plays: Plays) -
         for name in ("links", "presence")
         for row in run.rows[name]
         for end in ("valid_from", "valid_to")
+        # One layer of two begins or ends: nothing changes in what is shown.
+        if (run.present(row[end]), run.pairs(row[end]))
+        != (run.present(row[end] - 1), run.pairs(row[end] - 1))
     }
     for key, place in (
         ("Shift+ArrowRight", min(change for change in changes if change > 3)),
