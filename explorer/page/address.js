@@ -27,6 +27,7 @@ const SCREENS = {
     layers: { plain: null, key: "layer", read: (given) => (given.length ? given : null) },
     topics: numbers("topic"), relays: number(0, 1), window: number(0), least: number(), most: number(),
     component: number(0, 1), pins: numbers("pin"), hidden: numbers("hide"), curves: names(),
+    from: number(), until: number(),
   },
   compare: {
     with: text(), at: number(), by: one("time", "interval"), later: number(0), of: text(), peer: text(),

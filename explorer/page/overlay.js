@@ -1,9 +1,11 @@
 /** The screen Overlay: holds the state of what is shown, and brings its parts together. */
 
 import * as address from "./address.js";
+import { axisTools } from "./axistools.js";
 import { Clock } from "./clock.js";
 import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
+import { EventStrip } from "./eventstrip.js";
 import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
@@ -17,7 +19,7 @@ import { search } from "./search.js";
 import { Selection } from "./selection.js";
 import { HOPS } from "./shown.js";
 import { beside, tools } from "./stage.js";
-import { intervalOf, lastTick, runScale, within } from "./time.js";
+import { intervalOf, lastTick, runScale, visiblePart, within } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -71,9 +73,9 @@ class OverlayScreen {
     const has = (name) => facts.columns.peers.some((column) => column.name === name);
     const peer = (number) => (number !== null && number < facts.peers.length ? number : null);
     const sel = peer(state.sel), isPeer = (number) => number < facts.peers.length;
+    const t = within(clock, state.t ?? lastTick(clock));
     return {
-      ...state,
-      t: within(clock, state.t ?? lastTick(clock)),
+      ...state, t, ...visiblePart(clock, t, state),
       colour: has(state.colour) || state.colour === HOPS ? state.colour : "",
       size: has(state.size) ? state.size : "",
       sel, ...(sel === null ? { to: null, ego: 0, component: 0 } : { to: peer(state.to) }),
@@ -93,11 +95,13 @@ class OverlayScreen {
     this._table = h("div", { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Peers" });
     this.clock = new Clock(runScale(run.clock), {
       moved: (t) => this._move(t),
-      paused: () => this._told(),
+      paused: () => this._step(),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
     this._curves = new MetricCurves([{ run, place: (tick) => tick, skip: 0 }], this.clock,
       (curves) => this.update({ curves }));
+    this._strip = new EventStrip(run, this.clock);
+    fill(this.clock.gutter, axisTools(run.clock, () => this.state, (changes) => this.update(changes)));
     this._window = new WindowControl((window) => this.update({ window }));
     this.clock.add(this._window.element);
     this.filters = new Filters(run, state, (changes) => this.update(changes));
@@ -136,6 +140,7 @@ class OverlayScreen {
       });
     }
     page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
+    this._showAxis();
     this._showTime();
     this._showWindow();
     this._showCurves();
@@ -183,6 +188,7 @@ class OverlayScreen {
   _follow(before) {
     const { state } = this;
     const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
+    if (changed("from", "until")) this._showAxis();
     if (before.t !== state.t) this._showTime();
     if (changed("window")) this._showWindow();
     if (changed("curves")) this._showCurves();
@@ -194,6 +200,25 @@ class OverlayScreen {
   _showTime() {
     this.clock.show(this.state.t);
     this._curves.show([this.state.t]);
+    this._strip.show(this.state.t);
+  }
+
+  /** Show the part of the time that is chosen on the axis. */
+  _showAxis() {
+    const { from, until } = this.state;
+    this.clock.setView(from === null ? null : [from, until]);
+    this._curves.place();
+    this._strip.place();
+  }
+
+  /** Count what begins and ends in an overlay that is new. */
+  async _showEvents() {
+    const { overlay } = this;
+    if (overlay === this._counted) return;
+    this._counted = overlay;
+    const isKnown = this.run.facts.columns.overlay.some(({ name }) => name === "publications");
+    const publications = isKnown ? await this.run.curve("publications") : [];
+    if (overlay === this.overlay) this._strip.setOverlay(overlay, publications);
   }
 
   _showWindow() {
@@ -234,6 +259,7 @@ class OverlayScreen {
   _step() {
     if (!this.scene.isReady) return;
     const { state } = this;
+    this._showEvents().catch((error) => this._failed(error));
     this.shown = this.scene.shown(state.t, state);
     this.filters.showPart(state);
     this._counts();
@@ -245,20 +271,30 @@ class OverlayScreen {
   }
 
   _counts() {
-    const { shown, state: { window, sel } } = this;
+    const { shown, state: { window } } = this;
     this.counts = shown.counts;
-    const { sizes, of } = shown.components;
     const { relays } = shown;
     const part = shown.member ? ` of ${number(shown.overlay.peers.count(shown.moment))}` : "";
     this.filters.showCounts([
       ["Peers shown", number(this.counts.peers) + part, "peers that are present, or subscribe to the chosen topics"],
       ...(relays ? [["Relays among them", number(relays.length), "peers that relay the chosen topics"]] : []),
       ["Links shown", number(this.counts.pairs), "pairs (from, to) with a link in the chosen layers"],
+      ...this._componentRows(),
+    ], window ? `In the last ${windowText(this.run.clock, window)}` : "At this time");
+  }
+
+  /** What is said of components; while the clock plays, only so often: they take longer than a step. */
+  _componentRows() {
+    const { shown, state: { sel } } = this, now = performance.now();
+    if (this.clock.playing && now - (this._componentsAt ?? 0) < PATIENCE) return this._components;
+    this._componentsAt = now;
+    const { sizes, of } = shown.components;
+    return (this._components = [
       ["Components", shown.overlay.knowsLinks ? number(sizes.length) : "–",
         "parts without a link between them, of all peers of the chosen topics and layers"],
       ...(sel === null || !shown.present[sel] ? [] : [["Peers in its component", number(sizes[of[sel]]),
         "peers in the component of the selected one"]]),
-    ], window ? `In the last ${windowText(this.run.clock, window)}` : "At this time");
+    ]);
   }
 
   /** Rows and peers that stand out: neighbours of what is selected, and the path. */

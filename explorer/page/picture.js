@@ -131,11 +131,20 @@ export class Picture {
   setMarks({ rows, path, peer }) {
     this._isChosen = peer !== null;
     this._marks = {
+      peer,
       pairs: rows.map((row) => [this._overlay.src[row], this._overlay.dst[row]]),
       path: path ? path.slice(1).map((to, i) => [path[i], to]) : [],
       rings: [...(peer === null ? [] : [{ peer, path: false }]),
         ...(path ?? []).map((of) => ({ peer: of, path: true }))],
     };
+  }
+
+  /** A head of a link from peer to peer: its angle, and how far its tip is from the middle of the peer. */
+  _head(from, to, away) {
+    const [source, target] = [from, to].map((peer) => this._place(peer));
+    const angle = Math.atan2(target[1] - source[1], target[0] - source[0]);
+    const distance = this._radiusOf(to) + away;
+    return { to, angle: -angle * 180 / Math.PI, offset: [-distance * Math.cos(angle), -distance * Math.sin(angle)] };
   }
 
   /** Draw what is shown (shown.js). */
@@ -173,6 +182,11 @@ export class Picture {
       id, data, getColor: colour, getWidth: width, updateTriggers: { getColor: colour },
       getSourcePosition: ([from]) => this._place(from), getTargetPosition: ([, to]) => this._place(to),
     });
+    const heads = (id, links, colour, size, away) => new IconLayer({
+      id, data: links.map(([from, to]) => this._head(from, to, to === this._marks.peer ? 7 : away)), ...shapes(),
+      sizeUnits: "pixels", getSize: size, getIcon: () => "arrow", getColor: colour,
+      getPosition: ({ to }) => this._place(to), getAngle: ({ angle }) => angle, getPixelOffset: ({ offset }) => offset,
+    });
     return [
       new LineLayer({
         id: "pairs", data: this._pairs, getColor: link, getWidth: 1, ...filtered,
@@ -180,6 +194,8 @@ export class Picture {
       }),
       line("near", this._marks.pairs, [...chosen, 200], 1.3),
       line("path", this._marks.path, path, 4),
+      heads("heads", this._marks.pairs, chosen, 10, 0),
+      heads("heads of the path", this._marks.path, path, 16, 3),
       new ScatterplotLayer({
         id: "peers", data: this._peers, ...filtered, pickable: true, radiusUnits: "pixels",
         stroked: true, getLineColor: outline, lineWidthUnits: "pixels", getLineWidth: 1,

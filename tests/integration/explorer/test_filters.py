@@ -80,12 +80,12 @@ def test_window_shows_what_existed_at_any_time_in_it(look: Look, plays: Plays, n
     for tick in moments(run, 3, 12):
         window = int(rng.integers(0, (run.last - run.first) // 3))
         looking.state(t=tick, window=window, topics=[], layers=None)
-        alike = {
+        overlapping = {
             name: [row for row in run.rows[name] if _overlap(tick, window, row)]
             for name in ("presence", "links")
         }
-        pairs = {(row["src"], row["dst"]) for row in alike["links"]}
-        assert looking.said() == (len(alike["presence"]), len(pairs)), (tick, window)
+        pairs = {(row["src"], row["dst"]) for row in overlapping["links"]}
+        assert looking.said() == (len(overlapping["presence"]), len(pairs)), (tick, window)
         looking.state(**PART)
         graph = overlay_of_part(run, tick, window)
         assert looking.said() == (len(graph), graph.size()), (tick, window)
@@ -98,12 +98,12 @@ def test_window_of_no_time_is_the_tick_itself(look: Look, plays: Plays) -> None:
     ended = next(row for row in run.rows["links"] if row["valid_to"] < run.last)
     end, (src, dst) = ended["valid_to"], (ended["src"], ended["dst"])
     looking.page.evaluate("layer => explorer.update({ layers: [layer] })", ended["layer"])
-    for window, isthere in ((0, False), (1, True)):
+    for window, is_there in ((0, False), (1, True)):
         looking.state(t=end, window=window)
         rows = looking.page.evaluate(
             "ends => explorer.shown.rowsOf((a, b) => a === ends[0] && b === ends[1])", [src, dst]
         )
-        assert bool(rows) is isthere
+        assert bool(rows) is is_there
 
 
 @pytest.mark.parametrize("name", few(["intervals", "hours"], ["intervals"]))
@@ -138,13 +138,13 @@ def test_range_of_degrees_leaves_peers_with_so_many_neighbours(
         least, most = [(1, 2), (2, None), (None, 1)][place % 3]
         looking.state(t=tick, least=least, most=most, **PART)
         degree = graph.to_undirected().degree
-        left = {
+        remaining = {
             peer
             for peer in graph
             if (least or 0) <= degree[peer] <= (len(graph) if most is None else most)
         }
-        assert listed(page, run) == left
-        assert looking.said() == (len(left), graph.subgraph(left).size())
+        assert listed(page, run) == remaining
+        assert looking.said() == (len(remaining), graph.subgraph(remaining).size())
 
 
 @pytest.mark.parametrize("name", few(["intervals", "hours"], ["intervals"]))
@@ -208,8 +208,11 @@ def test_hidden_peers_are_left_out_and_pinned_ones_stay(look: Look, plays: Plays
     assert looking.said() == (2, len(pairs)) == looking.counted()
     expect(page.locator(".label.pinned")).to_have_text([run.peers[peer] for peer in pinned])
     looking.state(least=None)
-    left = {*present} - {*hidden}
-    assert looking.said() == (len(left), len([p for p in run.pairs(tick) if left.issuperset(p)]))
+    remaining = {*present} - {*hidden}
+    assert looking.said() == (
+        len(remaining),
+        len([p for p in run.pairs(tick) if remaining.issuperset(p)]),
+    )
     page.get_by_role("button", name=f"Hidden: remove {run.peers[hidden[0]]}").click()
     expect(page).to_have_url(re.compile(rf"hide={hidden[1]}&hide={hidden[2]}"))
 
