@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from vizpub.explorer import columns, facts, messages, one_message, one_peer, tab
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.packing import pack
+from vizpub.explorer.periods import RankedPeriods
 from vizpub.explorer.places import places
 from vizpub.explorer.tables import RowFilter
 from vizpub.model.errors import OutOfRange, UseError
@@ -28,18 +30,22 @@ def describe_run(history: History) -> Answer:
 
 
 def overlay(history: History, chosen: OverlayPart) -> Answer:
-    """`times` (ticks), and the periods of peers and pairs, in ranks among them."""
+    """`times` (ticks), and the periods of peers and pairs, in ranks among them; with relays, also
+    those of subscribers.
+    """
     peers = history.peers(chosen)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "times": history.times.astype(np.float64),
-        "peer": peers.key.astype(np.int32),
-        "peer_begin": peers.begin,
-        "peer_end": peers.end,
-    }
+    arrays = {"times": history.times.astype(np.float64), **_periods("peer", peers)}
+    if chosen.topics and chosen.relays:
+        arrays |= _periods("subscriber", history.peers(replace(chosen, relays=False)))
     if history.run.stored.has("links"):
         src, dst, begin, end = history.pairs(chosen)
         arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
     return ARRAYS, pack({}, arrays)
+
+
+def _periods(name: str, periods: RankedPeriods) -> dict[str, npt.NDArray[Any]]:
+    key = periods.key.astype(np.int32)
+    return {name: key, f"{name}_begin": periods.begin, f"{name}_end": periods.end}
 
 
 def positions(history: History, layout: str) -> Answer:

@@ -90,7 +90,8 @@ def describe_run(history: History) -> dict[str, Any]:
         "knows": {
             name: facts.knows(name)
             for name in ("presence", "links", "subscriptions", "publications", "receptions")
-        },
+        }
+        | {"relays": history.knows_relays},
         "unknown": list(facts.unknown),
         "columns": {
             "peers": columns.of_peers(run),

@@ -19,8 +19,10 @@ from vizpub.explorer.periods import (
     intersect,
     join_periods,
     ranks,
+    subtract,
     unite,
 )
+from vizpub.explorer.relays import Activity, arrivals, ends_of_links
 from vizpub.model.arrays import Int32s, Int64s, Integers
 from vizpub.model.errors import UseError
 from vizpub.questions.names import NamedRun
@@ -46,6 +48,8 @@ class OverlayPart:
     """No topics = the whole overlay."""
     every: bool = False
     """With several topics: subscribers of all of them, not of any."""
+    relays: bool = False
+    """With topics: also the peers that relay them."""
 
 
 class History:
@@ -61,12 +65,13 @@ class History:
 
     @cached_property
     def times(self) -> Int64s:
-        """The ticks at which something begins or ends. Raises: UseError where there are too many.
+        """The ticks at which something or an interval begins or ends. A rank is a place among them.
 
-        A rank is a place among them.
+        Raises: UseError where there are too many.
         """
-        tables = (self._presence, self._links, self._subscriptions)
-        times = distinct(*(_ints(rows, name) for rows in tables for name in _PERIOD))
+        tables, clock = (self._presence, self._links, self._subscriptions), self.run.clock
+        starts = np.arange(clock.first, clock.last + 2, dtype=np.int64) * clock.ticks_per_interval
+        times = distinct(starts, *(_ints(rows, name) for rows in tables for name in _PERIOD))
         if times.size >= MOST_RANKS:
             raise UseError(
                 f"run '{self.run.facts.name}' changes at {times.size:,} times; the page shows "
@@ -75,21 +80,23 @@ class History:
         return times
 
     def peers(self, chosen: OverlayPart) -> RankedPeriods:
-        """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""
-        return self._subscriptions_of(chosen) if chosen.topics else self._present
+        """Presence of peers; with topics, their subscriptions, and when peers relay them. Raises:
+        UnknownName, UseError.
+        """
+        return self._members_of(chosen) if chosen.topics else self._present
 
     def pairs(self, chosen: OverlayPart) -> Pairs:
         """The union over the layers of the links from peer to peer; with topics, while both ends
-        subscribe to one of them (or all). A link of a peer to itself is none.
+        subscribe to (or relay) one of them (or all). A link of a peer to itself is none.
 
         Raises: as `peers`.
         """
         pairs = self._of_layers(self.run.counted_layers(chosen.layers))
         if chosen.topics and chosen.every:
-            pairs = self._within(pairs, self._subscriptions_of(chosen))
+            pairs = self._within(pairs, self._members_of(chosen))
         elif chosen.topics:
-            topics = map(self._subscribers, chosen.topics)
-            pairs = unite([self._within(pairs, subscribers) for subscribers in topics])
+            members = (self._members(topic, chosen) for topic in chosen.topics)
+            pairs = unite([self._within(pairs, of_topic) for of_topic in members])
         return Pairs(
             (pairs.key // self.size).astype(np.int32),
             (pairs.key % self.size).astype(np.int32),
@@ -104,6 +111,45 @@ class History:
         rows = self._subscriptions
         begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
         return join_periods(_ints(rows, "topic") * self.size + _ints(rows, "peer"), begin, end)
+
+    @cached_property
+    def relays(self) -> RankedPeriods:
+        """When peers relay topics; a key is as in `subscriptions`. They do not subscribe but have a
+        link for the topic, or received or forwarded a message of it in the interval.
+
+        Raises: UseError.
+        """
+        parts = [self._ranked(ends_of_links(self._links))]
+        if self.run.stored.has("receptions"):
+            parts.append(self._intervals_of_arrivals())
+        without = subtract(unite(parts), self.subscriptions)
+        _, relays = common(without, self._present, without.key % self.size)
+        return relays
+
+    @property
+    def knows_relays(self) -> bool:
+        """True if links or receptions say which peers relay topics."""
+        facts, topics = self.run.facts, self._links["topic"]
+        has_links = topics.null_count < len(topics)
+        return facts.knows("subscriptions") and (has_links or facts.knows("receptions"))
+
+    def _intervals_of_arrivals(self) -> RankedPeriods:
+        """The intervals in which peers received or forwarded messages without a subscription."""
+        clock, all_arrivals = self.run.clock, arrivals(self.run)
+        key = all_arrivals.topic * self.size + all_arrivals.peer
+        rank = (np.searchsorted(self.times, all_arrivals.begin, side="right") - 1).astype(np.int32)
+        at_tick = RankedPeriods(key, rank, rank + 1)
+        subscribed, _ = common(at_tick, self.subscriptions, key)
+        interval = all_arrivals.begin // clock.ticks_per_interval
+        is_relayed = (interval >= clock.first) & (interval <= clock.last)
+        is_relayed[subscribed] = False
+        start = interval[is_relayed] * clock.ticks_per_interval
+        begin, end = (ranks(self.times, at) for at in (start, start + clock.ticks_per_interval))
+        return join_periods(key[is_relayed], begin, end)
+
+    def _ranked(self, activity: Activity) -> RankedPeriods:
+        begin, end = (ranks(self.times, ticks) for ticks in (activity.begin, activity.end))
+        return join_periods(activity.topic * self.size + activity.peer, begin, end)
 
     @cached_property
     def layers(self) -> dict[str, int]:
@@ -130,14 +176,22 @@ class History:
         _, pairs = common(pairs, subscribed, pairs.key % self.size)
         return pairs
 
-    def _subscriptions_of(self, chosen: OverlayPart) -> RankedPeriods:
-        of_each = [self._subscribers(topic) for topic in chosen.topics]
+    def _members_of(self, chosen: OverlayPart) -> RankedPeriods:
+        of_each = [self._members(topic, chosen) for topic in chosen.topics]
         return intersect(of_each) if chosen.every else unite(of_each)
 
-    def _subscribers(self, topic: int) -> RankedPeriods:
-        self.run.facts.check_known("subscriptions")
-        rows = self._subscriptions.filter(pc.field("topic") == topic)
-        return self._join_rows(rows)
+    def _members(self, topic: int, chosen: OverlayPart) -> RankedPeriods:
+        """When peers subscribe to a topic, or relay it if relays are chosen."""
+        subscribers = self._of_topic(self.subscriptions, topic)
+        if not chosen.relays:
+            return subscribers
+        return unite([subscribers, self._of_topic(self.relays, topic)])
+
+    def _of_topic(self, periods: RankedPeriods, topic: int) -> RankedPeriods:
+        keys = [topic * self.size, (topic + 1) * self.size]
+        first, last = np.searchsorted(periods.key, keys)
+        rows = slice(first, last)
+        return RankedPeriods(periods.key[rows] % self.size, periods.begin[rows], periods.end[rows])
 
     @cached_property
     def _present(self) -> RankedPeriods:
@@ -154,7 +208,7 @@ class History:
 
     @cached_property
     def _links(self) -> pa.Table:
-        return self.run.stored.read_unordered("links", ["src", "dst", "layer", *_PERIOD])
+        return self.run.stored.read_unordered("links", ["src", "dst", "layer", "topic", *_PERIOD])
 
     @cached_property
     def _subscriptions(self) -> pa.Table:

@@ -17,6 +17,7 @@ from vizpub.model.clock import OPEN
 
 MOST_RANKS = 2**24
 """Above it a graphics card takes two ranks for one."""
+_NEVER = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,22 @@ def common(
     end = np.minimum(one.end[place], of_peer.end[place_of_peer])
     real = begin < end
     return place[real], RankedPeriods(one.key[place[real]], begin[real], end[real])
+
+
+def subtract(one: RankedPeriods, other: RankedPeriods) -> RankedPeriods:
+    """The parts of the periods in which those of the same key in `other` do not hold."""
+    keys = np.unique(one.key)
+    same = np.isin(other.key, keys)
+    # None holds before the first period of a key, between two, and after the last.
+    begins = np.concatenate([np.zeros(keys.size, np.int32), other.end[same]])
+    ends = np.concatenate([other.begin[same], np.full(keys.size, _NEVER, np.int32)])
+    key_of_begin, key_of_end = (
+        np.concatenate(pair) for pair in ((keys, other.key[same]), (other.key[same], keys))
+    )
+    by_begin, by_end = np.lexsort((begins, key_of_begin)), np.lexsort((ends, key_of_end))
+    free = RankedPeriods(key_of_begin[by_begin], begins[by_begin], ends[by_end])
+    _, rest = common(one, free, one.key)
+    return rest
 
 
 def unite(parts: Sequence[RankedPeriods]) -> RankedPeriods:

@@ -22,6 +22,7 @@ from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.offline.rows import EmbeddedRows
 from vizpub.explorer.packing import pack
+from vizpub.explorer.periods import RankedPeriods
 from vizpub.model.arrays import Floats, Int32s, Integers
 from vizpub.model.clock import OPEN, Clock
 from vizpub.questions.names import NamedRun
@@ -101,7 +102,7 @@ class _Embedding:
             described["counted"] = list(part.layers)
             described["layers"] = {name: described["layers"][name] for name in part.layers}
         if part.topic is not None:  # there is nothing to choose from
-            described["knows"]["subscriptions"] = False
+            described["knows"] |= {"subscriptions": False, "relays": False}
         described["live"] = False
         described["exported"] = {
             "window": part.window,
@@ -184,7 +185,9 @@ class _Embedding:
         if run.stored.has("links"):
             arrays |= self._pairs(clip, layers)
         if run.stored.has("topics") and run.facts.knows("subscriptions"):
-            arrays |= self._subscribers(clip)
+            arrays |= self._by_topic(clip, "subscriber", self._history.subscriptions)
+            if self._history.knows_relays:
+                arrays |= self._by_topic(clip, "relay", self._history.relays)
         presence, roles = self._presence(), self._roles()
         told = {
             "layers": layers,
@@ -209,12 +212,12 @@ class _Embedding:
         arrays, kept = clip.rows("pair", begin, end, columns)
         return arrays | {"layer_start": _starts(kept, [of.src.size for of in parts])}
 
-    def _subscribers(self, clip: _Clip) -> Arrays:
-        found, size = self._history.subscriptions, max(self._history.size, 1)
-        peers = (found.key % size).astype(np.int32)
-        arrays, kept = clip.rows("subscriber", found.begin, found.end, {"subscriber": peers})
-        counts = np.bincount(found.key // size, minlength=len(self._run.topics))
-        return arrays | {"topic_start": _starts(kept, counts)}
+    def _by_topic(self, clip: _Clip, name: str, periods: RankedPeriods) -> Arrays:
+        size = max(self._history.size, 1)
+        peers = (periods.key % size).astype(np.int32)
+        arrays, kept = clip.rows(name, periods.begin, periods.end, {name: peers})
+        counts = np.bincount(periods.key // size, minlength=len(self._run.topics))
+        return arrays | {f"{name}_start": _starts(kept, counts)}
 
     def _presence(self) -> Arrays:
         rows = self._run.stored.read("presence", ["peer", "valid_from", "valid_to"])

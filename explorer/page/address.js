@@ -9,6 +9,9 @@ const names = () => ({
   plain: null, joined: true,
   read: (given) => (given.length ? given[0].split(",").filter(Boolean) : null),
 });
+const numbers = (key) => ({
+  plain: [], key, read: (given) => given.filter((text) => /^\d{1,9}$/.test(text)).map(Number),
+});
 const one = (...known) => ({
   plain: known[0], read: (given) => (known.includes(given[0]) ? given[0] : known[0]),
 });
@@ -22,15 +25,14 @@ const SCREENS = {
     scale: one("run", "interval"), layout: one("force", "circle"), sel: number(), ego: number(0, 3),
     to: number(), view: one("picture", "table"),
     layers: { plain: null, key: "layer", read: (given) => (given.length ? given : null) },
-    topics: {
-      plain: [], key: "topic",
-      read: (given) => given.filter((topic) => /^\d{1,9}$/.test(topic)).map(Number),
-    },
-    curves: names(),
+    topics: numbers("topic"), relays: number(0, 1), window: number(0), least: number(), most: number(),
+    component: number(0, 1), pins: numbers("pin"), hidden: numbers("hide"), curves: names(),
+    from: number(), until: number(),
   },
   compare: {
     with: text(), at: number(), by: one("time", "interval"), later: number(0), of: text(), peer: text(),
     colour: text("degree"), size: text(), scale: one("run", "interval"), layout: one("force", "circle"),
+    relays: number(0, 1), window: number(0), least: number(), most: number(), component: number(0, 1),
     curves: names(),
   },
   messages: {

@@ -11,7 +11,7 @@
  *     stepped(at, n)    n steps on, or back
  *     said(at)          what is shown: the main thing, and the rest
  *     spoken(at)        both in one text
- *     marks()           [place, text] under the slider
+ *     marks(from, to)   [place, text] under the slider, from one place to another
  *     words             names of the buttons: begin, back, forward, change
  */
 
@@ -21,16 +21,19 @@ export class Clock {
   /** `moved(at)` is called for each new place; `change(at, forward)` says where the next is. */
   constructor(scale, { moved, paused, change }) {
     this._scale = scale;
+    this.view = null; // the part of the axis that is shown, as [from, to]; null = all of it
     this._moved = moved;
     this._paused = paused;
     this._change = change;
     this._loop = false;
     this.playing = false;
     this.rows = h("div", { class: "curves" });
+    this.strip = h("div", { class: "strip" });
+    this.gutter = h("div", { class: "gutter" });
     this._axis = h("div", { class: "axis" });
     this._controls = h("div", { class: "controls" });
     this.element = h("section", { class: "dock", "aria-label": "Clock and curves" },
-      this._controls, this._axis, this.rows);
+      this._controls, this._axis, this.strip, this.rows);
     this._more = [];
     this._build();
   }
@@ -39,14 +42,26 @@ export class Clock {
   setScale(scale) {
     this.pause();
     this._scale = scale;
+    this.view = null;
     this._build();
   }
 
   /** Follow the same scale, which is longer by now. */
   extend(scale) {
     this._scale = scale;
-    this._slider.max = scale.last;
+    this.setView(this.view);
+  }
+
+  /** Show a part of the axis alone, [from, to], or all of it. */
+  setView(view) {
+    this.view = view;
+    [this._slider.min, this._slider.max] = this._ends;
     this._showMarks();
+    if (this._at !== undefined) this.show(this._at);
+  }
+
+  get _ends() {
+    return this.view ?? [this._scale.first, this._scale.last];
   }
 
   /** A control beside those of the clock. */
@@ -84,18 +99,19 @@ export class Clock {
       checkbox("Loop", this._loop, (on) => (this._loop = on)),
       this._more);
     this._marks = h("div", { class: "marks" });
-    fill(this._axis, h("div", { class: "gutter" }), h("div", { class: "track" }, this._slider, this._marks));
+    fill(this._axis, this.gutter, h("div", { class: "track" }, this._slider, this._marks));
     this._showMarks();
   }
 
   _showMarks() {
-    fill(this._marks, this._scale.marks().map(([at, text]) =>
+    const isVisible = ([at]) => this.share(at) >= 0 && this.share(at) <= 1;
+    fill(this._marks, this._scale.marks(...this._ends).filter(isVisible).map(([at, text]) =>
       h("span", { style: `left:${100 * this.share(at)}%`, "aria-hidden": "true" }, text)));
   }
 
-  /** Where a place is on the axis, 0 to 1. */
+  /** Where a place is on the axis, 0 to 1 in the part that is shown. */
   share(at) {
-    const { first, last } = this._scale;
+    const [first, last] = this._ends;
     return last > first ? (at - first) / (last - first) : 0;
   }
 
@@ -187,7 +203,7 @@ export class Clock {
     event.preventDefault();
     const { left, width } = event.currentTarget.getBoundingClientRect();
     const share = Math.min(Math.max((event.clientX - left) / width, 0), 1);
-    const { first, last } = this._scale;
+    const [first, last] = this._ends;
     this._go(first + share * (last - first));
   }
 }

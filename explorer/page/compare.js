@@ -5,15 +5,17 @@ import { Clock } from "./clock.js";
 import { commands } from "./commands.js";
 import { Pair } from "./comparetime.js";
 import { Run, runs } from "./data.js";
-import { choice, fill, h, labelled, select } from "./dom.js";
+import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Legend, lookControls } from "./look.js";
 import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
+import { PartControls, WindowControl, windowText } from "./part.js";
 import { Picture } from "./picture.js";
 import { compareCommand } from "./printed.js";
-import { Scene } from "./scene.js";
+import { Scene, withCommonScale } from "./scene.js";
 import { search } from "./search.js";
+import { HOPS } from "./shown.js";
 import { beside, tools } from "./stage.js";
 import { sampled, spoken } from "./time.js";
 import { missing } from "./view.js";
@@ -91,8 +93,8 @@ class CompareScreen {
     const later = Math.min(state.later, clock.last - clock.first);
     const { scale } = new Pair(this.sides, state.by, later);
     return {
-      ...state, later, at: scale.within(state.at ?? scale.last),
-      colour: has(state.colour) ? state.colour : "", size: has(state.size) ? state.size : "",
+      ...state, later, at: scale.within(state.at ?? scale.last), component: state.peer ? state.component : 0,
+      colour: has(state.colour) || state.colour === HOPS ? state.colour : "", size: has(state.size) ? state.size : "",
     };
   }
 
@@ -106,6 +108,9 @@ class CompareScreen {
     });
     this._curves = new MetricCurves(this._curveSides(), this.clock, (curves) => this.update({ curves }));
     this._left = h("aside", { class: "side left", "aria-label": "What is shown" });
+    this._window = new WindowControl((window) => this.update({ window }));
+    this.clock.add(this._window.element);
+    this._part = new PartControls((changes) => this.update(changes));
     this._figures = h("section", {});
     this._legend = new Legend(this._columns);
     this._selected = h("section", {});
@@ -121,6 +126,7 @@ class CompareScreen {
       this._left, this._stages.map(({ element }) => element), this.clock.element));
     page.querySelector("main").classList.toggle("without", Boolean(this._missing));
     this._showControls();
+    this._showPart();
     this._showTime();
     this._showCurves();
   }
@@ -172,15 +178,23 @@ class CompareScreen {
     if (changed("by", "later")) {
       const ticks = SIDES.map((side) => this.pair.tick(side, before.at));
       this.pair = new Pair(this.sides, state.by, state.later);
-      if (changed("by")) this.state.at = this.pair.scale.within(this.pair.place(0, ticks[0]));
+      if (changed("by")) {
+        Object.assign(this.state, { at: this.pair.scale.within(this.pair.place(0, ticks[0])), window: 0 });
+      }
       this.clock.setScale(this.pair.scale);
       this._curves.setSides(this._curveSides());
     }
     if (changed("by", "later", "curves")) this._showCurves();
     if (changed("by", "later", "of", "colour", "size", "scale", "layout")) this._showControls();
+    if (changed("by", "later", "window", "peer", "least", "most", "component")) this._showPart();
     this._showTime();
-    if (changed("of", "layout")) this._load();
+    if (changed("of", "layout", "relays")) this._load();
     else this._step();
+  }
+
+  _showPart() {
+    this._window.show(this.pair.clock, this.state.window);
+    this._part.show(this.state, this.state.peer !== "");
   }
 
   _showTime() {
@@ -211,20 +225,22 @@ class CompareScreen {
         labelled("Intervals later on the right", later),
         this.pair.knowsTime ? choice("Clock by", [["time", "time"], ["interval", "interval"]], state.by,
           (by) => this.update({ by })) : h("p", { class: "quiet" }, "By interval: the length of intervals is unknown"),
-        state.of ? h("p", {}, h("span", { class: "filter" }, "topic ", h("strong", { title: state.of }, short(state.of, 24)),
+        state.of ? [h("p", {}, h("span", { class: "filter" }, "topic ", h("strong", { title: state.of }, short(state.of, 24)),
           h("button", { type: "button", "aria-label": "All topics", title: "All topics",
-            onclick: () => this.update({ of: "" }) }, "×"))) : null),
+            onclick: () => this.update({ of: "" }) }, "×"))),
+        checkbox("Relays too, as squares", state.relays === 1, (on) => change({ relays: on ? 1 : 0 }))] : null),
       this._figures, this._selected,
       h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend.element),
+      h("section", {}, h("h2", {}, "Peers"), this._part.elements),
       h("section", {}, commands([["vizpub", compareCommand(sides.map(({ facts }) => facts.run))]])));
   }
 
   /** Fetch what is chosen, of both. */
   _load() {
-    const { of, layout } = this.state;
+    const { of, layout, relays } = this.state;
     this._lacks = this.sides.map((run) => of !== "" && !run.facts.topics.includes(of));
     this.ready = Promise.all(this.scenes.map((scene, side) => scene.load({
-      layout, layers: null, how: "any", topics: of && !this._lacks[side] ? [this.sides[side].facts.topics.indexOf(of)] : [],
+      layout, relays, layers: null, how: "any", topics: of && !this._lacks[side] ? [this.sides[side].facts.topics.indexOf(of)] : [],
     })));
   }
 
@@ -237,11 +253,13 @@ class CompareScreen {
   /** Show the state at its time. */
   _step() {
     const { scenes, state } = this;
-    this.counts = scenes.map((scene, side) => (scene.isReady && !this._lacks[side]
-      ? scene.counts(scene.overlay.rank(this.ticks[side])) : null));
+    this.shown = scenes.map((scene, side) => (scene.isReady ? scene.shown(this.ticks[side], {
+      ...state, sel: this._peer(side), ego: 0, pins: [], hidden: [], window: this.pair.window(side, state.window),
+    }) : null));
+    this.counts = this.shown.map((shown, side) => (shown && !this._lacks[side] ? shown.counts : null));
     if (scenes.every((scene) => scene.isReady)) {
       const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name));
-      scenes.forEach((scene, side) => this._draw(scene, side, colour[side], size[side]));
+      SIDES.forEach((side) => this._draw(side, colour[side], size[side]));
       this._legend.show(colour.find(Boolean), size.find(Boolean));
     }
     SIDES.forEach((side) => this._describe(side));
@@ -251,28 +269,27 @@ class CompareScreen {
 
   /** The values of a metric of both runs, with common ends; null while they are on their way. */
   _scaled(name) {
-    const found = this.scenes.map((scene, side) => scene.scaled(name, this.ticks[side], this.state.scale));
+    const found = this.scenes.map((scene, side) => scene.scaled(name, this.ticks[side], this.state.scale, this.shown[side]));
     if (found.some((of) => of === null)) return [null, null];
-    const ends = found.flatMap(({ low, high }) => [low, high]).filter((end) => end !== null && !Number.isNaN(end));
-    const common = ends.length ? { low: Math.min(...ends), high: Math.max(...ends) } : {};
-    return found.map((of) => ({ ...of, ...common }));
+    return withCommonScale(found);
   }
 
-  _draw(scene, side, colour, size) {
-    const tick = this.ticks[side], rank = scene.overlay.rank(tick), peer = this._peer(side);
-    const isThere = peer >= 0 && scene.overlay.present(rank)[peer] === 1;
-    scene.look(tick, colour, size, null);
+  _draw(side, colour, size) {
+    const { [side]: scene } = this.scenes, { [side]: shown } = this.shown;
+    const peer = this._peer(side), isShown = peer !== null && shown.isShown(peer);
+    scene.look(this.ticks[side], colour, size);
     scene.picture?.setMarks({
-      rows: isThere ? scene.overlay.rowsOf(rank, (a, b) => a === peer || b === peer) : [],
-      path: null, peer: isThere ? peer : null,
+      rows: isShown ? shown.rowsOf((a, b) => a === peer || b === peer) : [],
+      path: null, peer: isShown ? peer : null,
     });
-    scene.picture?.draw(rank);
-    this._pin(side, isThere ? peer : null);
+    scene.picture?.draw(shown);
+    this._pin(side, isShown ? peer : null);
   }
 
-  /** The number of the selected peer in a run; -1 = the run has none of this name. */
+  /** The number of the selected peer in a run; null = the run has none of this name. */
   _peer(side) {
-    return this.state.peer ? this.sides[side].facts.peers.indexOf(this.state.peer) : -1;
+    const peer = this.state.peer ? this.sides[side].facts.peers.indexOf(this.state.peer) : -1;
+    return peer < 0 ? null : peer;
   }
 
   _describe(side) {
@@ -292,7 +309,7 @@ class CompareScreen {
   _sameOf(side) {
     const { colour, size, scale, layout, of } = this.state;
     const peer = this._peer(side), topic = this.sides[side].facts.topics.indexOf(of);
-    return { colour, size, scale, layout, ...(peer < 0 ? {} : { sel: peer }), ...(topic < 0 ? {} : { topics: [topic] }) };
+    return { colour, size, scale, layout, ...(peer === null ? {} : { sel: peer }), ...(topic < 0 ? {} : { topics: [topic] }) };
   }
 
   _showFigures() {
@@ -302,7 +319,9 @@ class CompareScreen {
       ...this._shown.map((name) => [title(name), this._curves.at(name)]),
     ];
     const known = (value) => value != null && !Number.isNaN(value);
-    fill(this._figures, h("h2", {}, "At this time"), h("table", { class: "figures" },
+    const { window } = this.state;
+    const when = window ? `In the last ${windowText(this.pair.clock, window)}` : "At this time";
+    fill(this._figures, h("h2", {}, when), h("table", { class: "figures" },
       h("thead", {}, h("tr", {}, h("td", {}), ["Left", "Right", "Difference"].map((text, i) =>
         h("th", { scope: "col", class: `n side-${i}` }, text)))),
       h("tbody", {}, rows.map(([word, [one, two]]) => h("tr", {}, h("th", { scope: "row" }, word),
@@ -315,10 +334,8 @@ class CompareScreen {
     if (!peer) return fill(this._selected, h("h2", {}, "No peer is selected"),
       h("p", { class: "quiet" }, "Click one, or find it by its name: it stands out in both runs."));
     const rows = this.scenes.map((scene, side) => {
-      const of = this._peer(side);
-      if (of < 0 || !scene.isReady) return null;
-      const rank = scene.overlay.rank(this.ticks[side]);
-      return scene.overlay.present(rank)[of] ? scene.overlay.neighbours(of, rank).size : null;
+      const of = this._peer(side), { [side]: shown } = this.shown;
+      return of !== null && shown?.present[of] ? scene.overlay.neighbours(of, shown.moment).size : null;
     });
     fill(this._selected,
       h("div", { class: "title" }, h("h2", { class: "peer", title: peer }, peer),

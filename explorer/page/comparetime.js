@@ -45,6 +45,18 @@ export class Pair {
     return this.by === "time" ? since * unit : Math.floor(since / clock.ticks);
   }
 
+  /** A window of the common clock in ticks of a run. */
+  window(side, length) {
+    return length / this._unit(side).tick;
+  }
+
+  /** The common clock as one of a run, for lengths of windows. */
+  get clock() {
+    const { interval } = this._unit(0);
+    return { first: 0, last: Math.ceil(Math.max(this.last(0), this.last(1)) / interval), ticks: interval,
+      tick_us: this.by === "time" ? 1 : null };
+  }
+
   hasEnded(side, at) {
     return at > this.last(side);
   }

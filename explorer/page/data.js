@@ -120,9 +120,9 @@ export class Run {
     return `${this._root}/${what}?${asked}`;
   }
 
-  /** Periods of peers and pairs, of some layers and topics. */
-  overlay({ layers, topics, how }, signal) {
-    const query = { topic: topics, how, ...(layers ? { layer: layers } : {}) };
+  /** Periods of peers and pairs, of some layers and topics, with or without relays of these. */
+  overlay({ layers, topics, how, relays }, signal) {
+    const query = { topic: topics, how, relays, ...(layers ? { layer: layers } : {}) };
     return arrays(this._path("overlay", query), signal);
   }
 

@@ -22,31 +22,34 @@ export class EmbeddedHistory {
   overlay(query) {
     const topics = this._facts.exported.topic === null ? query.getAll("topic").map(Number) : [];
     const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
-    return this._overlay(layers, topics, query.get("how") === "all");
+    const relays = topics.length > 0 && query.get("relays") === "1";
+    return this._overlay(layers, topics, query.get("how") === "all", relays);
   }
 
-  _overlay(layers, topics, every) {
-    const key = JSON.stringify([layers, topics, every]);
-    if (this._latest?.key !== key) this._latest = { key, found: this._find(layers, topics, every) };
+  _overlay(layers, topics, every, relays) {
+    const key = JSON.stringify([layers, topics, every, relays]);
+    if (this._latest?.key !== key) this._latest = { key, found: this._find(layers, topics, every, relays) };
     return this._latest.found;
   }
 
-  _find(layers, topics, every) {
+  _find(layers, topics, every, relays) {
     const { times, src } = this._arrays;
-    const subscribed = topics.map((topic) => this._subscribers(topic));
-    const peers = !topics.length ? this._columnsOf("peer", this._arrays.peer)
-      : every ? shared(subscribed) : united(subscribed);
-    const told = {
-      times, peer: Int32Array.from(peers.key), peer_begin: peers.begin, peer_end: peers.end,
+    const together = (of) => (every ? shared(of) : united(of));
+    const subscribers = topics.map((topic) => this._ofTopic("subscriber", topic));
+    const members = !relays ? subscribers
+      : topics.map((topic, i) => united([subscribers[i], this._ofTopic("relay", topic)]));
+    const peers = topics.length ? together(members) : this._columnsOf("peer", this._arrays.peer);
+    const ofPeers = {
+      times, ...named("peer", peers), ...(relays ? named("subscriber", together(subscribers)) : {}),
     };
-    if (src === undefined) return told;
+    if (src === undefined) return ofPeers;
     let pairs = united(layers.map((layer) => this._pairs(layer)));
     if (topics.length) {
       pairs = every ? this._within(pairs, peers)
-        : united(subscribed.map((of) => this._within(pairs, of)));
+        : united(members.map((of) => this._within(pairs, of)));
     }
     return {
-      ...told,
+      ...ofPeers,
       src: Int32Array.from(pairs.key, (of) => Math.floor(of / this._size)),
       dst: Int32Array.from(pairs.key, (of) => of % this._size),
       pair_begin: pairs.begin, pair_end: pairs.end,
@@ -72,10 +75,10 @@ export class EmbeddedHistory {
     return found;
   }
 
-  /** The subscribers of a topic; rows of a topic are one after the other. */
-  _subscribers(topic) {
-    const { subscriber, topic_start } = this._arrays;
-    return this._columnsOf("subscriber", subscriber, ...topic_start.subarray(topic, topic + 2));
+  /** Each "subscriber" or "relay" of a topic; rows of a topic are one after the other. */
+  _ofTopic(name, topic) {
+    const { [name]: peers, [`${name}_start`]: start } = this._arrays;
+    return this._columnsOf(name, peers, ...start.subarray(topic, topic + 2));
   }
 
   /** The parts in which both ends subscribe. */
@@ -114,12 +117,12 @@ export class EmbeddedHistory {
   }
 
   _topics(peer, tick) {
-    const { times, subscriber, subscriber_begin, subscriber_end, topic_start } = this._arrays;
+    const { times, subscriber, subscriber_begin, subscriber_end, subscriber_start } = this._arrays;
     if (!subscriber) return [];
     const rank = new Overlay({ times, peer: subscriber, peer_begin: subscriber_begin, peer_end: subscriber_end },
       this._size).rank(tick);
     return this._meta.topics_by_name.filter((topic) => {
-      for (let row = topic_start[topic]; row < topic_start[topic + 1]; row++) {
+      for (let row = subscriber_start[topic]; row < subscriber_start[topic + 1]; row++) {
         if (subscriber[row] === peer && subscriber_begin[row] <= rank && rank < subscriber_end[row]) return true;
       }
       return false;
@@ -152,21 +155,25 @@ export class EmbeddedHistory {
   path(query) {
     const [from, to, tick] = ["from", "to", "tick"].map((name) => Number(query.get(name)));
     const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
-    const overlay = new Overlay(this._overlay(layers, [], false), this._size);
-    const rank = overlay.rank(tick);
-    const present = overlay.present(rank);
+    const overlay = new Overlay(this._overlay(layers, [], false, false), this._size);
+    const moment = overlay.moment(tick);
+    const present = overlay.present(moment);
     const absent = [from, to].find((peer) => !present[peer]);
     if (absent !== undefined) {
       return { peers: null, why: `${this._facts.peers[absent]} is not shown at this time` };
     }
-    return { peers: shortest(overlay, rank, from, to), why: null };
+    return { peers: shortest(overlay, moment, from, to), why: null };
   }
 }
 
-/** The peers of a shortest path along the links at a rank; null where there is none. */
-function shortest({ src, dst, pairs, size }, rank, from, to) {
+/** Periods of peers, as the server names them. */
+const named = (name, { key, begin, end }) =>
+  ({ [name]: Int32Array.from(key), [`${name}_begin`]: begin, [`${name}_end`]: end });
+
+/** The peers of a shortest path along the links at a moment; null where there is none. */
+function shortest({ src, dst, pairs, size }, moment, from, to) {
   const next = Array.from({ length: size }, () => []);
-  src.forEach((peer, row) => pairs.holds(row, rank) && next[peer].push(dst[row]));
+  src.forEach((peer, row) => pairs.holds(row, moment) && next[peer].push(dst[row]));
   const before = new Int32Array(size).fill(NONE);
   before[from] = from;
   for (let reached = [from]; reached.length && before[to] === NONE;) {

@@ -4,6 +4,7 @@ import { write } from "./address.js";
 import { checkbox, choice, fill, h } from "./dom.js";
 import { Legend, lookControls } from "./look.js";
 import { number } from "./numbers.js";
+import { chips, PartControls } from "./part.js";
 
 const MOST_TOPICS = 60;
 
@@ -12,7 +13,12 @@ export class Filters {
     this._run = run;
     this._changed = changed;
     this.legend = new Legend(run.facts.columns.peers);
+    this._when = h("h2", {});
     this._counts = h("dl", { class: "values" });
+    this._part = new PartControls((changes) => this._changed(changes));
+    this._buttons = ["pins", "hidden"].map((list) =>
+      h("button", { type: "button", class: "small", onclick: () => this._toggle(list) }));
+    this._lists = h("div", {});
     this.element = h("aside", { class: "side left", "aria-label": "What is shown" });
     this.show(state);
   }
@@ -22,12 +28,43 @@ export class Filters {
     this._state = state;
     fill(
       this.element,
-      h("section", {}, h("h2", {}, "At this time"), this._counts),
+      h("section", {}, this._when, this._counts),
       h("section", {}, h("h2", {}, "Look"),
         lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this.legend.element),
       this._run.facts.knows.subscriptions && this._run.facts.topics.length ? this._topics() : null,
       Object.keys(this._run.facts.layers).length ? this._layers() : null,
+      h("section", {}, h("h2", {}, "Peers"), this._part.elements,
+        h("div", { class: "buttons" }, this._buttons), this._lists),
     );
+    this._showPart();
+  }
+
+  /** Show which peers the state leaves, which depends on the one that is selected. */
+  showPart(state) {
+    const keys = ["sel", "least", "most", "component", "pins", "hidden"];
+    if (keys.every((key) => String(state[key]) === String(this._state[key]))) return;
+    this._state = state;
+    this._showPart();
+  }
+
+  _showPart() {
+    const { sel, pins, hidden } = this._state;
+    const { peers } = this._run.facts;
+    this._part.show(this._state, sel !== null);
+    [["Pin", "Unpin", pins], ["Hide", "Show", hidden]].forEach(([add, remove, list], i) => {
+      this._buttons[i].textContent = list.includes(sel) ? remove : add;
+      this._buttons[i].disabled = sel === null;
+    });
+    fill(this._lists, chips("Pinned", pins, peers, (peer) => this._toggle("pins", peer)),
+      chips("Hidden", hidden, peers, (peer) => this._toggle("hidden", peer)));
+  }
+
+  /** Put a peer on the list of the pinned or the hidden ones, or take it off. A peer is on one at most. */
+  _toggle(list, peer = this._state.sel) {
+    const isOn = this._state[list].includes(peer);
+    const without = (name) => this._state[name].filter((other) => other !== peer);
+    this._changed({ pins: without("pins"), hidden: without("hidden"),
+      ...(isOn ? {} : { [list]: [...this._state[list], peer] }) });
   }
 
   _change(changes) {
@@ -43,9 +80,11 @@ export class Filters {
     const { run, knows } = this._run.facts;
     const messages = ([topic]) => knows.publications && h("p", {},
       h("a", { href: write(run, "messages", { topic }) }, "Messages of the topic"));
-    const showHow = () => fill(how, chosen().length < 2 ? (chosen().length ? messages(chosen()) : null) : choice(
-      "Peers that subscribe to", [["any", "any of them"], ["all", "all of them"]],
-      this._state.how, (value) => this._change({ how: value })));
+    const showHow = () => fill(how,
+      chosen().length ? this._relays() : null,
+      chosen().length === 1 ? messages(chosen()) : null,
+      chosen().length > 1 ? choice("Of the topics", [["any", "any of them"], ["all", "all of them"]],
+        this._state.how, (value) => this._change({ how: value })) : null);
     const toggled = (topic, on) => {
       this._change({ topics: on ? [...chosen(), topic] : chosen().filter((of) => of !== topic) });
       showHow();
@@ -75,6 +114,15 @@ export class Filters {
     );
   }
 
+  _relays() {
+    const box = checkbox("Relays too, as squares", this._state.relays === 1, (on) => this._change({ relays: on ? 1 : 0 }));
+    const isKnown = this._run.facts.knows.relays;
+    box.querySelector("input").disabled = !isKnown;
+    box.title = isKnown ? "Peers that do not subscribe, but have a link for the topic, or receive or forward its messages"
+      : "The source of the run reports neither links for topics nor who received messages";
+    return box;
+  }
+
   _layers() {
     const { layers, counted } = this._run.facts;
     const names = Object.keys(layers);
@@ -87,8 +135,9 @@ export class Filters {
     return h("section", {}, h("h2", {}, "Layers of links"), h("div", { class: "list" }, boxes));
   }
 
-  /** Show [word, value, title] rows of this time. */
-  showCounts(rows) {
+  /** Show [word, value, title] rows, and the time that they are of. */
+  showCounts(rows, when) {
+    this._when.textContent = when;
     fill(this._counts, rows.map(([word, value, meaning]) =>
       h("div", { title: meaning }, h("dt", {}, word), h("dd", {}, value))));
   }

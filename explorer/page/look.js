@@ -1,18 +1,23 @@
 /** How peers look: the controls of layout, colour and size, and what these mean. */
 
-import { gradient, theme, themeName } from "./colours.js";
+import { coloured, gradient, share, theme, themeName } from "./colours.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
-import { number, title } from "./numbers.js";
+import { amount, number, title } from "./numbers.js";
+import { HOPS } from "./shown.js";
+
+const FROM_SELECTED = "hops from the selected peer";
+const MOST_HOPS = 12; // more are a scale without numbers of peers
 
 /** Controls for `columns` of peers; `change(changes)` is called with those of the state. */
 export function lookControls(columns, { colour, size, scale, layout }, change) {
-  const metrics = [["", "the same for all"], ...columns.map(({ name, unit }) =>
-    [name, unit ? `${title(name)} (${unit})` : title(name)])];
+  const same = ["", "the same for all"];
+  const metrics = columns.map(({ name, unit }) => [name, unit ? `${title(name)} (${unit})` : title(name)]);
+  const colours = [same, [HOPS, FROM_SELECTED], ...metrics];
   return [
     labelled("Layout", select(
       [["force", "by links (force)"], ["circle", "circle"]], layout, (value) => change({ layout: value }))),
-    labelled("Colour", select(metrics, colour, (value) => change({ colour: value }))),
-    labelled("Size", select(metrics, size, (value) => change({ size: value }))),
+    labelled("Colour", select(colours, colour, (value) => change({ colour: value }))),
+    labelled("Size", select([same, ...metrics], size, (value) => change({ size: value }))),
     choice("Scale", [["run", "whole run"], ["interval", "each interval"]], scale,
       (value) => change({ scale: value })),
   ];
@@ -25,9 +30,9 @@ export class Legend {
     this.element = h("div", { class: "legend" });
   }
 
-  /** Each is null, or a name and the ends of its scale. */
+  /** Each is null, or a name and the ends of its scale; hops also have numbers of peers. */
   show(colour, size) {
-    const key = JSON.stringify([themeName(), colour, size], ["name", "low", "high"]);
+    const key = JSON.stringify([themeName(), colour, size].map((of) => (of?.name ? { ...of, values: null } : of)));
     if (key === this._key) return;
     this._key = key;
     fill(this.element, legend(this._columns, colour, size));
@@ -45,11 +50,29 @@ function legend(columns, colour, size) {
         h("span", { "data-low": low }, number(low)), h("span", { "data-high": high }, number(high)))
         : h("div", { class: "quiet" }, "unknown"));
   };
+  if (colour?.name === HOPS) return [hopsLegend(colour), size && scale(size, sizes())];
   return [
     colour && scale(colour, h("div", { class: "ramp", style: `background:${gradient(ramp)}` })),
-    size && scale(size, h("div", { class: "sizes" }, [6, 9, 12, 15, 18].map((px) =>
-      h("i", { style: `width:${px}px;height:${px}px` })))),
+    size && scale(size, sizes()),
     colour && h("div", { class: "key" },
       h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
   ];
+}
+
+const sizes = () => h("div", { class: "sizes" }, [6, 9, 12, 15, 18].map((px) =>
+  h("i", { style: `width:${px}px;height:${px}px` })));
+
+/** Each hop with its colour and its number of peers (or the numbers of two runs), and those that cannot
+ * be reached. */
+function hopsLegend({ low, high, counts, unreachable }) {
+  const { ramp, unknown } = theme();
+  const row = (colour, text, count) => h("div", { class: "key" },
+    h("i", { style: `background:rgb(${colour.join(" ")})` }), h("span", {}, text), h("span", { class: "n" }, [count].flat().map((of) => number(of ?? 0)).join(" | ")));
+  if (Number.isNaN(high)) return h("p", { class: "quiet" }, "Select a peer that is there at this time.");
+  const reached = high <= MOST_HOPS ? Array.from({ length: high + 1 }, (_, hop) =>
+    row(coloured(ramp, share(hop, low, high)), amount(hop, "hop"), counts[hop]))
+    : [h("div", { class: "ramp", style: `background:${gradient(ramp)}` }),
+      h("div", { class: "ends" }, h("span", {}, number(low)), h("span", {}, amount(high, "hop")))];
+  return h("figure", { "data-of": "hops", "aria-label": "Peers by hops from the selected one" },
+    h("figcaption", {}, FROM_SELECTED), reached, row(unknown, "not reachable", unreachable));
 }

@@ -43,6 +43,13 @@ export class MetricCurves {
     if (this._ticks) this.show(this._ticks);
   }
 
+  /** Draw the curves where the axis has their intervals now. */
+  place() {
+    this._curves = this._curves.map(({ name, values }) => this._curve(name, values));
+    fill(this._clock.rows, this._curves.map(({ row }) => row));
+    if (this._ticks) this.show(this._ticks);
+  }
+
   /** Show the values at a tick of each side; null = it has ended. */
   show(ticks) {
     this._ticks = ticks;
@@ -73,17 +80,23 @@ export class MetricCurves {
       h("div", { class: "gutter", id: text, title: meaning },
         h("span", { class: "name" }, title(name)), h("span", { class: "shown" }, shown),
         h("span", { class: "quiet" }, range)),
-      this._clock.track(values.map((of, side) => this._place(curve(of, {}, within), side)),
+      this._clock.track(values.map((of, side) => this._drawing(of, within, side)),
         { "aria-labelledby": text }),
     );
     return { name, row, values, shown };
   }
 
-  /** A curve's values are at the ends of the intervals, which are not those of the axis. */
-  _place(drawing, side) {
+  /**
+   * The curve of the intervals that the axis shows. Its values are at the ends of the intervals, which
+   * are not those of the axis.
+   */
+  _drawing(values, within, side) {
     const { run: { clock }, place, skip } = this._sides[side];
-    const [from, to] = [clock.first + skip, clock.last].map((interval) =>
-      100 * this._clock.share(place(sampled(clock, interval))));
+    const share = (i) => this._clock.share(place(sampled(clock, clock.first + skip + i)));
+    const first = Math.max(values.findIndex((_, i) => share(i + 1) >= 0), 0);
+    const last = Math.max(values.findLastIndex((_, i) => share(i - 1) <= 1), first);
+    const drawing = curve(values.subarray(first, last + 1), {}, within);
+    const [from, to] = [first, last].map((i) => 100 * share(i));
     drawing.classList.add(`side-${side}`);
     drawing.style.left = `${from}%`;
     drawing.style.width = `${to - from}%`;

@@ -1,22 +1,25 @@
 /** The screen Overlay: holds the state of what is shown, and brings its parts together. */
 
 import * as address from "./address.js";
+import { axisTools } from "./axistools.js";
 import { Clock } from "./clock.js";
 import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
+import { EventStrip } from "./eventstrip.js";
 import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
-import { hops } from "./overlaydata.js";
+import { WindowControl, windowText } from "./part.js";
 import { peerTable } from "./peertable.js";
 import { Picture } from "./picture.js";
 import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
+import { HOPS } from "./shown.js";
 import { beside, tools } from "./stage.js";
-import { intervalOf, lastTick, runScale, within } from "./time.js";
+import { intervalOf, lastTick, runScale, visiblePart, within } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -44,7 +47,7 @@ class OverlayScreen {
     this._unlisten = listen({
       ...ofClock(() => this.clock), ...ofPicture(() => this.picture),
       "/": () => this._search.querySelector("input").focus(),
-      Escape: () => this.update({ sel: null, to: null, ego: 0 }),
+      Escape: () => this.update({ sel: null }),
     });
     this._load();
   }
@@ -69,14 +72,16 @@ class OverlayScreen {
     const { clock, facts } = { clock: this.run.clock, facts: this.run.facts };
     const has = (name) => facts.columns.peers.some((column) => column.name === name);
     const peer = (number) => (number !== null && number < facts.peers.length ? number : null);
+    const sel = peer(state.sel), isPeer = (number) => number < facts.peers.length;
+    const t = within(clock, state.t ?? lastTick(clock));
     return {
-      ...state,
-      t: within(clock, state.t ?? lastTick(clock)),
-      colour: has(state.colour) ? state.colour : "",
+      ...state, t, ...visiblePart(clock, t, state),
+      colour: has(state.colour) || state.colour === HOPS ? state.colour : "",
       size: has(state.size) ? state.size : "",
-      sel: peer(state.sel),
-      to: peer(state.to),
+      sel, ...(sel === null ? { to: null, ego: 0, component: 0 } : { to: peer(state.to) }),
+      pins: state.pins.filter(isPeer), hidden: state.hidden.filter(isPeer),
       topics: state.topics.filter((topic) => topic < facts.topics.length),
+      relays: state.topics.length && facts.knows.relays ? state.relays : 0,
       layers: state.layers?.filter((layer) => layer in facts.layers) ?? null,
     };
   }
@@ -85,16 +90,20 @@ class OverlayScreen {
     const { run, state } = this;
     this._status = h("p", { class: "status", role: "status" });
     this._label = h("div", { class: "label", hidden: true });
-    this._pinned = h("div", { class: "label pinned", hidden: true });
+    this._pinned = h("div", {});
     this._canvas = h("div", { class: "canvas" });
     this._table = h("div", { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Peers" });
     this.clock = new Clock(runScale(run.clock), {
       moved: (t) => this._move(t),
-      paused: () => this._told(),
+      paused: () => this._step(),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
     this._curves = new MetricCurves([{ run, place: (tick) => tick, skip: 0 }], this.clock,
       (curves) => this.update({ curves }));
+    this._strip = new EventStrip(run, this.clock);
+    fill(this.clock.gutter, axisTools(run.clock, () => this.state, (changes) => this.update(changes)));
+    this._window = new WindowControl((window) => this.update({ window }));
+    this.clock.add(this._window.element);
     this.filters = new Filters(run, state, (changes) => this.update(changes));
     this.selection = new Selection(run, (changes) => this.update(changes));
     if (run.facts.live) {
@@ -124,14 +133,16 @@ class OverlayScreen {
     this._missing = missing();
     if (!this._missing) {
       this.scene.picture = new Picture(this._canvas, {
-        clicked: (sel) => this.update({ sel, ...(sel === null ? { to: null, ego: 0 } : {}) }),
+        clicked: (sel) => this.update({ sel }),
         hovered: (peer, x, y) => this._hover(peer, x, y),
         moved: () => this._pin(),
         failed: (error) => this._say(error.message),
       });
     }
     page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
+    this._showAxis();
     this._showTime();
+    this._showWindow();
     this._showCurves();
     this._showView();
   }
@@ -177,17 +188,41 @@ class OverlayScreen {
   _follow(before) {
     const { state } = this;
     const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
+    if (changed("from", "until")) this._showAxis();
     if (before.t !== state.t) this._showTime();
+    if (changed("window")) this._showWindow();
     if (changed("curves")) this._showCurves();
     if (changed("view")) this._showView();
-    if (changed("layers", "topics", "how")) this._load();
-    else if (changed("layout")) this._load();
+    if (changed("layers", "topics", "how", "relays", "layout")) this._load();
     else this._step();
   }
 
   _showTime() {
     this.clock.show(this.state.t);
     this._curves.show([this.state.t]);
+    this._strip.show(this.state.t);
+  }
+
+  /** Show the part of the time that is chosen on the axis. */
+  _showAxis() {
+    const { from, until } = this.state;
+    this.clock.setView(from === null ? null : [from, until]);
+    this._curves.place();
+    this._strip.place();
+  }
+
+  /** Count what begins and ends in an overlay that is new. */
+  async _showEvents() {
+    const { overlay } = this;
+    if (overlay === this._counted) return;
+    this._counted = overlay;
+    const isKnown = this.run.facts.columns.overlay.some(({ name }) => name === "publications");
+    const publications = isKnown ? await this.run.curve("publications") : [];
+    if (overlay === this.overlay) this._strip.setOverlay(overlay, publications);
+  }
+
+  _showWindow() {
+    this._window.show(this.run.clock, this.state.window);
   }
 
   _showCurves() {
@@ -223,29 +258,48 @@ class OverlayScreen {
   /** Show the state at its time. */
   _step() {
     if (!this.scene.isReady) return;
-    const { state, overlay } = this;
-    const rank = overlay.rank(state.t);
-    this._counts(rank);
-    this._mark(rank);
-    this._look(rank);
-    this.picture?.draw(rank);
+    const { state } = this;
+    this._showEvents().catch((error) => this._failed(error));
+    this.shown = this.scene.shown(state.t, state);
+    this.filters.showPart(state);
+    this._counts();
+    this._mark();
+    this._look();
+    this.picture?.draw(this.shown);
     this._pin();
-    this._rank = rank;
     if (state.sel !== null && !this.clock.playing) this._told();
   }
 
-  _counts(rank) {
-    this.counts = this.scene.counts(rank);
+  _counts() {
+    const { shown, state: { window } } = this;
+    this.counts = shown.counts;
+    const { relays } = shown;
+    const part = shown.member ? ` of ${number(shown.overlay.peers.count(shown.moment))}` : "";
     this.filters.showCounts([
-      ["Peers shown", number(this.counts.peers), "peers that are present, or subscribe to the chosen topics"],
+      ["Peers shown", number(this.counts.peers) + part, "peers that are present, or subscribe to the chosen topics"],
+      ...(relays ? [["Relays among them", number(relays.length), "peers that relay the chosen topics"]] : []),
       ["Links shown", number(this.counts.pairs), "pairs (from, to) with a link in the chosen layers"],
+      ...this._componentRows(),
+    ], window ? `In the last ${windowText(this.run.clock, window)}` : "At this time");
+  }
+
+  /** What is said of components; while the clock plays, only so often: they take longer than a step. */
+  _componentRows() {
+    const { shown, state: { sel } } = this, now = performance.now();
+    if (this.clock.playing && now - (this._componentsAt ?? 0) < PATIENCE) return this._components;
+    this._componentsAt = now;
+    const { sizes, of } = shown.components;
+    return (this._components = [
+      ["Components", shown.overlay.knowsLinks ? number(sizes.length) : "–",
+        "parts without a link between them, of all peers of the chosen topics and layers"],
+      ...(sel === null || !shown.present[sel] ? [] : [["Peers in its component", number(sizes[of[sel]]),
+        "peers in the component of the selected one"]]),
     ]);
   }
 
   /** Rows and peers that stand out: neighbours of what is selected, and the path. */
-  _mark(rank) {
-    const { sel, ego, to } = this.state;
-    this._member = null;
+  _mark() {
+    const { shown, state: { sel, to } } = this;
     if (sel === null) {
       this.selection.showNothing();
       this._path = null;
@@ -253,39 +307,29 @@ class OverlayScreen {
       this.picture?.setMarks({ rows: [], path: null, peer: null });
       return;
     }
-    const { overlay } = this;
     this.selection.show(sel, this.state);
-    let rows;
-    if (ego) {
-      const far = hops(overlay.adjacency(rank), sel, ego);
-      this._member = far.map((hop) => (hop <= ego ? 1 : 0));
-      rows = overlay.rowsOf(rank, (a, b) => far[a] <= ego && far[b] <= ego);
-    } else {
-      rows = overlay.rowsOf(rank, (a, b) => a === sel || b === sel);
-    }
-    const present = overlay.present(rank)[sel] === 1;
-    this.selection.showNeighbours(overlay.neighbours(sel, rank), present, this.state.topics.length);
+    const isThere = shown.present[sel] === 1;
+    const neighbours = shown.overlay.neighbours(sel, shown.moment);
+    this.selection.showNeighbours(neighbours, isThere, this.state.topics.length);
     if (to === null) this._path = null;
-    this.picture?.setMarks({ rows, path: this._path, peer: present ? sel : null });
+    const rows = shown.rowsOf((a, b) => a === sel || b === sel);
+    this.picture?.setMarks({ rows, path: this._path, peer: shown.isShown(sel) ? sel : null });
   }
 
   /** Colours and sizes of the time. */
-  _look(rank) {
+  _look() {
     const { t, scale, ...state } = this.state;
-    const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale));
-    this.scene.look(t, colour, size, this._member);
+    const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale, this.shown));
+    this.scene.look(t, colour, size);
     this.filters.legend.show(colour, size);
-    if (this._table.offsetParent !== null) this._showTable(rank, [colour, size]);
+    if (this._table.offsetParent !== null) this._showTable([colour, size]);
   }
 
-  _showTable(rank, columns) {
+  _showTable(columns) {
     const now = performance.now();
     if (this.clock.playing && now - (this._tabled ?? 0) < PATIENCE) return;
     this._tabled = now;
-    const present = this.overlay.present(rank);
-    const peers = [];
-    present.forEach((there, peer) => there && (!this._member || this._member[peer]) && peers.push(peer));
-    peerTable(this._table, this.run.facts.peers, peers, columns.filter(Boolean), this.state.sel,
+    peerTable(this._table, this.run.facts.peers, this.shown.peers, columns.filter(Boolean), this.state.sel,
       (sel) => this.update({ sel }));
   }
 
@@ -314,8 +358,8 @@ class OverlayScreen {
         if (signal.aborted) return;
         this._path = found.peers;
         this.selection.showPath(found, t, layers);
-        this._mark(this._rank);
-        this.picture?.draw(this._rank);
+        this._mark();
+        this.picture?.draw(this.shown);
       }
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -325,22 +369,26 @@ class OverlayScreen {
   }
 
   _hover(peer, x, y) {
-    this._label.hidden = peer === null || peer === this.state.sel;
+    const { colour, sel, pins } = this.state;
+    this._label.hidden = peer === null || [sel, ...pins].includes(peer);
     if (peer === null) return;
-    const { colour } = this.state;
-    const found = colour && this.run.column(colour).at(intervalOf(this.run.clock, this.state.t), () => {});
-    const value = found ? `${title(colour)} ${number(found.values[peer])}` : "";
-    fill(this._label, h("strong", {}, this.run.facts.peers[peer]), value && h("span", {}, value));
+    const values = colour === HOPS ? this.shown.distances.values
+      : colour && this.run.column(colour).at(intervalOf(this.run.clock, this.state.t), () => {})?.values;
+    const text = values ? `${title(colour)} ${number(values[peer])}` : "";
+    fill(this._label, h("strong", {}, this.run.facts.peers[peer]), text && h("span", {}, text));
     beside(this._label, x, y);
   }
 
-  /** The name of what is selected stays beside it. */
+  /** The names of what is selected and pinned stay beside them. */
   _pin() {
-    const { sel } = this.state;
-    const place = sel === null ? null : this.picture?.pixel(sel);
-    this._pinned.hidden = !place || !this.overlay?.present(this.overlay.rank(this.state.t))[sel];
-    if (this._pinned.hidden) return;
-    this._pinned.textContent = short(this.run.facts.peers[sel], 26);
-    beside(this._pinned, ...place);
+    const { sel, pins } = this.state;
+    fill(this._pinned);
+    for (const peer of new Set(sel === null ? pins : [sel, ...pins])) {
+      const place = this.shown?.isShown(peer) && this.picture?.pixel(peer);
+      if (!place) continue;
+      const label = h("div", { class: "label pinned" }, short(this.run.facts.peers[peer], 26));
+      this._pinned.append(label);
+      beside(label, ...place);
+    }
   }
 }

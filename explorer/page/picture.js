@@ -6,6 +6,7 @@
  */
 
 import { share, table, theme } from "./colours.js";
+import { shapes } from "./shapes.js";
 import { View } from "./view.js";
 
 const SPREAD = 1000; // places are within the unit circle; the card's view is about pixels
@@ -75,6 +76,7 @@ export class Picture {
       (most, value, i) => (i % 2 === axis ? Math.max(most, Math.abs(value)) : most), 0));
     this._view.setExtent(...extent);
     this._end = overlay.times.length;
+    this._member = null;
     this._opacity = Math.min(Math.max(6 / Math.sqrt(1 + mostAtOnce(pairs, this._end)), 0.05), 0.6);
     this._radius = Math.min(Math.max(150 / Math.sqrt(overlay.size), 2.2), 8);
   }
@@ -88,11 +90,8 @@ export class Picture {
     return found;
   }
 
-  /**
-   * Colours and sizes: each null, or values of all peers with their ends. `member` has a byte for
-   * each peer: 0 = it fades; null = none does.
-   */
-  setLook(colour, size, member) {
+  /** Colours and sizes: each null, or values of all peers with their ends. */
+  setLook(colour, size) {
     const { peer } = this._overlay;
     const { ramp, unknown, plain } = theme();
     const colours = new Uint8Array(4 * peer.length);
@@ -109,20 +108,30 @@ export class Picture {
       colours[4 * row] = mixed[place];
       colours[4 * row + 1] = mixed[place + 1];
       colours[4 * row + 2] = mixed[place + 2];
-      colours[4 * row + 3] = !member || member[of] ? 255 : 40;
+      colours[4 * row + 3] = 255;
       const big = size ? Math.max(share(size.values[of], size.low, size.high), 0) : 0;
       radii[row] = this._radius * (size ? 0.6 + (LARGEST - 0.6) * Math.sqrt(big || 0) / 2 : 1);
     }
     this._peers.attributes.getFillColor = { value: colours, size: 4, normalized: true };
     this._peers.attributes.getRadius = { value: radii, size: 1 };
     this._peers = { ...this._peers };
-    this._fade = member !== null;
+    this._lookOf = new Map(Array.from(peer, (of, row) => [of, row]));
+  }
+
+  _colourOf(peer) {
+    const row = this._lookOf.get(peer);
+    return this._peers.attributes.getFillColor.value.subarray(4 * row, 4 * row + 3);
+  }
+
+  _radiusOf(peer) {
+    return this._peers.attributes.getRadius.value[this._lookOf.get(peer)];
   }
 
   /** What stands out: `rows` of pairs, peers of a `path`, and the `peer` that is selected. */
   setMarks({ rows, path, peer }) {
     this._isChosen = peer !== null;
     this._marks = {
+      peer,
       pairs: rows.map((row) => [this._overlay.src[row], this._overlay.dst[row]]),
       path: path ? path.slice(1).map((to, i) => [path[i], to]) : [],
       rings: [...(peer === null ? [] : [{ peer, path: false }]),
@@ -130,37 +139,75 @@ export class Picture {
     };
   }
 
-  /** Draw what holds at a rank. */
-  draw(rank) {
-    this._rank = rank;
+  /** A head of a link from peer to peer: its angle, and how far its tip is from the middle of the peer. */
+  _head(from, to, away) {
+    const [source, target] = [from, to].map((peer) => this._place(peer));
+    const angle = Math.atan2(target[1] - source[1], target[0] - source[0]);
+    const distance = this._radiusOf(to) + away;
+    return { to, angle: -angle * 180 / Math.PI, offset: [-distance * Math.cos(angle), -distance * Math.sin(angle)] };
+  }
+
+  /** Draw what is shown (shown.js). */
+  draw({ moment, member, relays }) {
+    this._moment = moment;
+    this._relays = relays ?? [];
+    if (member || this._member) this._setMember(member);
     this._view.draw(this._layers(this._filter));
   }
 
+  /** Rows of peers that are not shown get a begin that never comes. */
+  _setMember(member) {
+    this._member = member;
+    const { peer, src, dst, peers, pairs } = this._overlay;
+    const never = this._end + 2;
+    const masked = (data, periods, isShown) => {
+      const value = interleaved(periods);
+      if (member) periods.begin.forEach((_, row) => isShown(row) || (value[2 * row] = never));
+      return { ...data, attributes: { ...data.attributes, getFilterValue: { value, size: 2 } } };
+    };
+    this._peers = masked(this._peers, peers, (row) => member[peer[row]]);
+    this._pairs = masked(this._pairs, pairs, (row) => member[src[row]] && member[dst[row]]);
+  }
+
   _layers(filter) {
-    const { LineLayer, ScatterplotLayer } = globalThis.deck;
+    const { IconLayer, LineLayer, ScatterplotLayer } = globalThis.deck;
     const { link, outline, chosen, path } = theme();
     const filtered = {
-      filterRange: [[-1, this._rank], [this._rank + 1, this._end + 1]],
+      filterRange: [[-1, this._moment.last], [this._moment.first + 1, this._end + 1]],
       extensions: [filter],
       onFilteredItemsChange: (event) => this._counted(event),
     };
-    const faded = this._opacity / (this._fade ? 4 : this._isChosen ? 2 : 1);
+    const faded = this._opacity / (this._isChosen ? 2 : 1);
     const line = (id, data, colour, width) => new LineLayer({
       id, data, getColor: colour, getWidth: width, updateTriggers: { getColor: colour },
       getSourcePosition: ([from]) => this._place(from), getTargetPosition: ([, to]) => this._place(to),
+    });
+    const heads = (id, links, colour, size, away) => new IconLayer({
+      id, data: links.map(([from, to]) => this._head(from, to, to === this._marks.peer ? 7 : away)), ...shapes(),
+      sizeUnits: "pixels", getSize: size, getIcon: () => "arrow", getColor: colour,
+      getPosition: ({ to }) => this._place(to), getAngle: ({ angle }) => angle, getPixelOffset: ({ offset }) => offset,
     });
     return [
       new LineLayer({
         id: "pairs", data: this._pairs, getColor: link, getWidth: 1, ...filtered,
         opacity: faded ** 2.2, updateTriggers: { getColor: link }, // deck.gl takes the root of it
       }),
-      line("near", this._marks.pairs, this._fade ? [...link, 150] : [...chosen, 200], 1.3),
+      line("near", this._marks.pairs, [...chosen, 200], 1.3),
       line("path", this._marks.path, path, 4),
+      heads("heads", this._marks.pairs, chosen, 10, 0),
+      heads("heads of the path", this._marks.path, path, 16, 3),
       new ScatterplotLayer({
         id: "peers", data: this._peers, ...filtered, pickable: true, radiusUnits: "pixels",
         stroked: true, getLineColor: outline, lineWidthUnits: "pixels", getLineWidth: 1,
         updateTriggers: { getLineColor: outline },
       }),
+      ...[["outlines of relays", () => outline, 2], ["relays", (peer) => this._colourOf(peer), 0]].map(([id, colour, more]) =>
+        new IconLayer({
+          id, data: this._relays, ...shapes(), sizeUnits: "pixels", getIcon: () => "relay",
+          getPosition: (peer) => this._place(peer), getColor: colour,
+          getSize: (peer) => 2.3 * this._radiusOf(peer) + more,
+          updateTriggers: { getColor: [this._peers, outline], getSize: this._peers },
+        })),
       new ScatterplotLayer({
         id: "rings", data: this._marks.rings, radiusUnits: "pixels", lineWidthUnits: "pixels",
         getPosition: ({ peer }) => this._place(peer), filled: false, stroked: true,
@@ -190,7 +237,7 @@ export class Picture {
       this._view.draw(layers);
       if (wanted.every((of) => of in counted)) resolve();
     });
-    this.draw(this._rank);
+    this._view.draw(this._layers(this._filter));
     return counted;
   }
 }
@@ -199,7 +246,10 @@ const byte = (part) => Math.round(Math.min(Math.max(part, 0), 1) * 255);
 
 /** About the largest number of rows that hold at once. */
 function mostAtOnce(periods, end) {
-  const at = (share) => periods.count(Math.round(share * Math.max(end - 1, 0)));
+  const at = (share) => {
+    const rank = Math.round(share * Math.max(end - 1, 0));
+    return periods.count({ first: rank, last: rank });
+  };
   return Math.max(...Array.from({ length: 17 }, (_, i) => at(i / 16)));
 }
 

@@ -2,6 +2,7 @@
 
 import { themeName } from "./colours.js";
 import { Overlay } from "./overlaydata.js";
+import { HOPS, Shown } from "./shown.js";
 import { intervalOf } from "./time.js";
 
 export class Scene {
@@ -21,7 +22,7 @@ export class Scene {
   }
 
   /**
-   * Fetch the periods and places of `{ layers, topics, how, layout }`. With `keep`, peers that have
+   * Fetch the periods and places of `{ layers, topics, how, relays, layout }`. With `keep`, peers that have
    * a place keep it: the run has grown.
    */
   async load({ layout, ...chosen }, { keep = false } = {}) {
@@ -58,18 +59,19 @@ export class Scene {
     return Boolean(this.overlay && this._places);
   }
 
-  /** The number of peers and of pairs at a rank; null = links are unknown. */
-  counts(rank) {
-    const { peers, pairs, knowsLinks } = this.overlay;
-    return { peers: peers.count(rank), pairs: knowsLinks ? pairs.count(rank) : null };
+  /** What is shown at a tick and in a window of ticks before it, of what a filter leaves (shown.js). */
+  shown(tick, { window, ...filter }) {
+    return new Shown(this.overlay, this.overlay.moment(tick, window), filter);
   }
 
   /**
    * The values of a metric of peers at a tick, with the ends of its scale: of the "run", or of the
-   * "interval"; null while they are on their way.
+   * "interval"; null while they are on their way. Hops from the selected peer are those in what is
+   * `shown`.
    */
-  scaled(name, tick, scale) {
+  scaled(name, tick, scale, shown) {
     if (!name) return null;
+    if (name === HOPS) return shown.distances;
     const { step, failed } = this._events;
     const column = this.run.column(name);
     const values = column.at(intervalOf(this.run.clock, tick), step);
@@ -82,15 +84,26 @@ export class Scene {
     return { name, values: values.values, ...column.ends };
   }
 
-  /** Colour and size the peers, if that changes anything; `member` as Picture.setLook has it. */
-  look(tick, colour, size, member) {
+  /** Colour and size the peers, if that changes anything. */
+  look(tick, colour, size) {
     const key = [intervalOf(this.run.clock, tick), themeName(),
       ...[colour, size].flatMap((of) => [of?.name, of?.low, of?.high])].join();
-    if (key === this._look && !member && !this._isFaded) return;
+    if (key === this._look && colour?.name !== HOPS) return;
     this._look = key;
-    this._isFaded = member !== null;
-    this.picture?.setLook(colour, size, member);
+    this.picture?.setLook(colour, size);
   }
+}
+
+/** Scaled values of two runs, with the ends of both and the numbers of peers by hop of each. */
+export function withCommonScale(values) {
+  const ends = values.flatMap(({ low, high }) => [low, high]).filter((end) => end !== null && !Number.isNaN(end));
+  const common = ends.length ? { low: Math.min(...ends), high: Math.max(...ends) } : {};
+  if (values[0].counts) {
+    const hops = Math.max(...values.map(({ counts }) => counts.length));
+    common.counts = Array.from({ length: hops }, (_, hop) => values.map(({ counts }) => counts[hop] ?? 0));
+    common.unreachable = values.map(({ unreachable }) => unreachable);
+  }
+  return values.map((of) => ({ ...of, ...common }));
 }
 
 const GOLDEN = Math.PI * (3 - Math.sqrt(5)); // an angle that never comes back to where it was

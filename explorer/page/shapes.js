@@ -11,6 +11,7 @@ const PATHS = {
   relay: "M2 2h16v16H2Z",
   peer: "M10 1 19 18H1Z",
   missed: "M3.6.8 10 7.2 16.4.8 19.2 3.6 12.8 10 19.2 16.4 16.4 19.2 10 12.8 3.6 19.2.8 16.4 7.2 10 .8 3.6Z",
+  arrow: "M2 3 20 10 2 17Z",
   ring: "M10 1a9 9 0 1 0 .01 0ZM10 4.5a5.5 5.5 0 1 1-.01 0Z",
 };
 const NAMES = Object.keys(PATHS);
@@ -21,7 +22,8 @@ let atlas = null;
 export function shapes() {
   atlas ??= drawn();
   return { iconAtlas: atlas, iconMapping: Object.fromEntries(NAMES.map((name, i) =>
-    [name, { x: i * SIZE, y: 0, width: SIZE, height: SIZE, mask: true }])) };
+    [name, { x: i * SIZE, y: 0, width: SIZE, height: SIZE, mask: true,
+      ...(name === "arrow" ? { anchorX: SIZE } : {}) }])) }; // an arrow is placed by its tip
 }
 
 function drawn() {

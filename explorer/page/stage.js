@@ -12,9 +12,9 @@ export function tools(picture) {
     tool("Fit the picture", icon("fit"), () => picture()?.fit()));
 }
 
-/** Put a label beside a pixel of its parent. */
+/** Put a label beside a pixel of the stage that it is in. */
 export function beside(label, x, y) {
-  const left = x + 20 + label.offsetWidth > label.parentElement.clientWidth;
+  const left = x + 20 + label.offsetWidth > label.closest(".stage").clientWidth;
   const from = left ? x - 20 - label.offsetWidth : x + 20;
   label.style.transform = `translate(${Math.round(from)}px, ${Math.round(Math.max(y - 30, 4))}px)`;
 }

@@ -32,6 +32,18 @@ export function upTo(values, value) {
   return low;
 }
 
+/**
+ * The part of the time that an axis shows, `from` and `until` a tick; null = all of it. It moves so that
+ * it has the tick `t`, which plays on from its begin.
+ */
+export function visiblePart(clock, t, { from, until }) {
+  const first = firstTick(clock), last = lastTick(clock), length = until - from;
+  if (from === null || until === null || length <= 0 || length >= last - first) return { from: null, until: null };
+  const begin = t > until ? t : t < from ? t - length : from;
+  const moved = Math.min(Math.max(begin, first), last - length);
+  return { from: moved, until: moved + length };
+}
+
 /** 'interval 37', and the time since the start where it is known. */
 export function spoken(clock, tick) {
   const interval = `interval ${intervalOf(clock, tick)}`;
@@ -69,8 +81,11 @@ export const runScale = (clock) => ({
   stepped: (tick, count) => stepped(clock, tick, count),
   said: (tick) => [`interval ${number(intervalOf(clock, tick))}`, since(clock, tick)],
   spoken: (tick) => spoken(clock, tick),
-  marks: () => ticks(clock.first, clock.last, Math.max(nice((clock.last - clock.first) / MARKS), 1))
-    .map((interval) => [sampled(clock, interval), number(interval)]),
+  marks: (from, to) => {
+    const [first, last] = [from, to].map((tick) => intervalOf(clock, tick));
+    return ticks(first, last, Math.max(nice((last - first) / MARKS), 1))
+      .map((interval) => [sampled(clock, interval), number(interval)]);
+  },
   words: {
     begin: "Back to the first interval", back: "One interval back",
     forward: "One interval forward", change: "Next change",

@@ -168,6 +168,7 @@ def _overlay_part(request: Request) -> OverlayPart:
         tuple(parameters.getlist("layer")) or None,
         tuple(_parse_whole(text, "topic") for text in parameters.getlist("topic")),
         parameters.get("how") == "all",
+        parameters.get("relays") == "1",
     )
 
 

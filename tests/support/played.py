@@ -44,6 +44,25 @@ class Played:
         rows = self.holding("subscriptions", tick)
         return {row["peer"] for row in rows if row["topic"] == topic}
 
+    def relays(self, topic: int, tick: int) -> set[int]:
+        """Peers that are there and do not subscribe, but have a link for the topic, or received or
+        forwarded a message of it in this interval while they did not subscribe.
+        """
+        links = [row for row in self.holding("links", tick) if row["topic"] == topic]
+        active = {row[end] for row in links for end in ("src", "dst")}
+        publishers = {
+            row["message"]: row["publisher"]
+            for row in self.rows["publications"]
+            if row["topic"] == topic
+        }
+        for row in self.rows["receptions"]:
+            if row["message"] not in publishers:
+                continue
+            if row["interval"] == self.clock.interval_of(tick):
+                ends = {row["peer"], row["previous_hop"]} - {publishers[row["message"]], None}
+                active |= ends - self.subscribers(topic, row["tick"])
+        return (active & self.present(tick)) - self.subscribers(topic, tick)
+
     def holding(self, name: str, tick: int) -> list[Row]:
         return [row for row in self.rows[name] if row["valid_from"] <= tick < row["valid_to"]]
 
@@ -82,10 +101,11 @@ def play(
     for src in range(len(peers)):
         others = [peer for peer in range(len(peers)) if peer != src]
         for dst in rng.choice(others, min(4, len(others)), replace=False).tolist():
-            for layer in LAYERS:
+            # Links of the ring are for topics, whoever subscribes.
+            for layer, topic in zip(LAYERS, (None, (src + dst) % len(topics)), strict=True):
                 rows["links"] += _periods(
                     rng, max(life[src][0], life[dst][0]), min(life[src][1], life[dst][1]), length,
-                    {"src": src, "dst": dst, "layer": layer, "topic": None},
+                    {"src": src, "dst": dst, "layer": layer, "topic": topic},
                 )  # fmt: skip
     for peer in range(len(peers)):
         for topic in rng.choice(len(topics), min(2, len(topics)), replace=False).tolist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
@@ -52,6 +53,33 @@ def test_sides_show_their_tables_at_the_common_time(look: Look, plays: Plays, by
     for side in (0, 1):
         drawn = page.evaluate(f"() => explorer.scenes[{side}].picture.count()")
         assert drawn == counts_of(runs[side], tick_at(runs[side], places[-1], by))
+
+
+def test_filters_leave_their_part_of_both_runs(look: Look, plays: Plays) -> None:
+    looking, runs, place = look(), [plays[LONG], plays[SHORT]], 8
+    page = open_pair(looking, f"by=interval&at={place}")
+    ticks = [tick_at(run, place, "interval") for run in runs]
+    looking.state(window=3)
+    for side, (run, tick) in enumerate(zip(runs, ticks, strict=True)):
+        begin = tick - 3 * run.clock.ticks_per_interval
+        peers, pairs = (
+            {tuple(row[key] for key in keys) for row in run.rows[name]
+             if row["valid_from"] <= tick and row["valid_to"] > begin}
+            for name, keys in (("presence", ["peer"]), ("links", ["src", "dst"]))
+        )  # fmt: skip
+        shown = page.evaluate(f"() => explorer.counts[{side}]")
+        assert shown == {"peers": len(peers), "pairs": len(pairs)}
+    looking.state(window=0, of=runs[0].topics[0], relays=1)
+    members = [
+        run.subscribers(0, tick) | run.relays(0, tick)
+        for run, tick in zip(runs, ticks, strict=True)
+    ]
+    assert [of["peers"] for of in page.evaluate("() => explorer.counts")] == [*map(len, members)]
+    looking.state(of="", relays=0, least=6)
+    for side, (run, tick) in enumerate(zip(runs, ticks, strict=True)):
+        graph = nx.Graph(run.pairs(tick))
+        remaining = [peer for peer, degree in graph.degree if degree >= 6]
+        assert page.evaluate(f"() => explorer.counts[{side}].peers") == len(remaining)
 
 
 def test_shorter_run_stands_at_its_end_and_says_so(look: Look, plays: Plays) -> None:
@@ -178,6 +206,9 @@ def test_clock_goes_to_the_next_change_of_either_run(look: Look, plays: Plays) -
         for name in ("links", "presence")
         for row in run.rows[name]
         for end in ("valid_from", "valid_to")
+        # One layer of two begins or ends: nothing changes in what is shown.
+        if (run.present(row[end]), run.pairs(row[end]))
+        != (run.present(row[end] - 1), run.pairs(row[end] - 1))
     }
     for key, place in (
         ("Shift+ArrowRight", min(change for change in changes if change > 3)),

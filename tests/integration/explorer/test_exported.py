@@ -108,6 +108,12 @@ def test_topics_and_layers_leave_their_part(look_at: Look, export: Export, plays
         assert looking.said() == (len(set.union(*of_each)), len(set.union(*pairs)))
         looking.state(how="all")
         assert looking.said() == (len(set.intersection(*of_each)), len(set.intersection(*pairs)))
+        with_relays = [
+            peers | run.relays(topic, tick) for topic, peers in zip(topics, of_each, strict=True)
+        ]
+        looking.state(relays=1)
+        assert looking.said()[0] == len(set.intersection(*with_relays))
+        looking.state(relays=0)
 
 
 QUESTIONS = """async (name) => {

@@ -14,6 +14,7 @@ from vizpub.explorer.periods import (
     intersect,
     join_periods,
     ranks,
+    subtract,
     unite,
 )
 from vizpub.model.clock import OPEN
@@ -71,10 +72,22 @@ def test_united_and_shared_are_or_and_and() -> None:
     assert holding(intersect(parts)) == {k: t for k, t in all_of.items() if t}
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_difference_holds_where_only_the_first_does(seed: int) -> None:
+    one, other = join_periods(*drawn(seed, 60)), join_periods(*drawn(seed + 50, 60))
+    rest, taken = subtract(one, other), holding(other)
+    expected = {key: times - taken.get(key, set()) for key, times in holding(one).items()}
+    assert holding(rest) == {key: times for key, times in expected.items() if times}
+    assert (np.diff(rest.key) >= 0).all()
+
+
 def test_empty_input_gives_no_periods() -> None:
     none = np.empty(0, np.int64)
     assert len(join_periods(none, none, none)) == 0
     assert len(unite([])) == 0
+    some = join_periods(*drawn(1))
+    assert len(subtract(unite([]), some)) == 0
+    assert holding(subtract(some, unite([]))) == holding(some)
 
 
 def test_ranks_tell_a_microsecond_after_an_hour() -> None:
