@@ -2,7 +2,7 @@
 
 import { gradient, theme, themeName } from "./colours.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
-import { number, title } from "./numbers.js";
+import { amount, number, title } from "./numbers.js";
 
 /** Controls for `columns` of peers; `change(changes)` is called with those of the state. */
 export function lookControls(columns, { colour, size, scale, layout }, change) {
@@ -53,3 +53,23 @@ function legend(columns, colour, size) {
       h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
   ];
 }
+
+/** What a picture of an overlay shows, in a sentence or two for a caption. */
+export function meaningOf(facts, { topics, how, layers, colour, size, scale, layout }) {
+  const names = (list) => list.join(", ");
+  const metrics = [colour && `Colour: ${title(colour)}.`, size && `Size: ${title(size)}.`,
+    (colour || size) && `Scale: ${scale === "run" ? "whole run" : "this interval"}.`];
+  return [
+    topics.length && `${topics.length > 1 && how === "all" ? "All of the topics" : "Topics"}: `
+      + `${names(topics.map((topic) => facts.topics[topic]))}.`,
+    `Layers: ${names(layers ?? facts.counted) || "all"}.`, ...metrics,
+    `Layout: ${layout === "force" ? "by links" : "circle"}.`,
+  ].filter(Boolean).join(" ");
+}
+
+/** The numbers of peers and links that are shown; null links are unknown. */
+export const countsOf = ({ peers, pairs }) =>
+  `${amount(peers, "peer")} and ${pairs === null ? "unknown links" : amount(pairs, "link")}`;
+
+/** A run and its protocol, or source. */
+export const nameOf = ({ run, protocol, source }) => `${run} (${protocol ?? source})`;

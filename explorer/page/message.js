@@ -7,13 +7,14 @@ import { coverageRow } from "./coverage.js";
 import { Run } from "./data.js";
 import { fill, h, id } from "./dom.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
+import { nameOf } from "./look.js";
 import { Message } from "./messagedata.js";
 import { MessageFacts } from "./messagefacts.js";
 import { MessagePicture } from "./messagepicture.js";
-import { placesOf } from "./messageplaces.js";
+import { meaningOf, placesOf } from "./messageplaces.js";
 import { MessageSelection } from "./messageselection.js";
-import { elapsed, scaleOf } from "./messagetime.js";
-import { short } from "./numbers.js";
+import { elapsed, placed, scaleOf } from "./messagetime.js";
+import { amount, number, short } from "./numbers.js";
 import { search } from "./search.js";
 import { beside, tools } from "./stage.js";
 import { missing } from "./view.js";
@@ -93,7 +94,7 @@ class MessageScreen {
       h("div", { class: "bar" }, this._heading, this._about, h("span", { class: "grow" }), this._search, this._views),
       this.facts.element,
       h("div", { class: "stage" }, this._canvas, this._label, this._pinned, this._table.element,
-        this._status, tools(() => this.picture)),
+        this._status, tools(() => this.picture, () => this._figure())),
       this.selection.element, this.clock.element));
     this._missing = missing();
     if (!this._missing) {
@@ -108,15 +109,38 @@ class MessageScreen {
     page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
   }
 
+  /** The end needs no mention. */
+  _address() {
+    const { state, way } = this;
+    return address.write(this.name, "message", { ...state, at: state.at === way.last ? null : state.at });
+  }
+
+  /** What a saved picture has (png.js). */
+  _figure() {
+    const { state, way, message, counts } = this, { eligible } = message.facts.figures;
+    const at = state.at === way.last ? "at the end" : placed(way, state.at);
+    const reached = counts.delivered === null || eligible == null ? `${amount(counts.first, "peer")} reached`
+      : `${number(counts.delivered)} of ${amount(eligible, "eligible peer")} reached`;
+    return {
+      stages: [{ element: this._canvas.parentElement, picture: this.picture }],
+      legend: this.facts.element.querySelector(".legend"),
+      caption: [
+        `${this.name}, message ${message.facts.name}, ${at}`,
+        `Message ${this._about.textContent} in the run ${nameOf(this.run.facts)}, ${at}: ${reached}, `
+          + `${amount(counts.duplicate, "duplicate")}. ${meaningOf(state.layout, way)}`,
+        this._address(),
+      ],
+      failed: (error) => this._say(error.message),
+    };
+  }
+
   /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
   update(changes, { push = true } = {}) {
     if ("by" in changes && changes.by !== this.state.by) changes = { at: null, ...changes };
     const before = this.state;
     this.state = this._whole({ ...before, ...changes });
     this._say(this._plain);
-    const { at } = this.state;
-    const told = { ...this.state, at: at === this.way.last ? null : at };
-    address[push ? "push" : "replace"](address.write(this.name, "message", told));
+    address[push ? "push" : "replace"](this._address());
     this._follow(before);
   }
 

@@ -8,6 +8,7 @@ import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
+import { countsOf, meaningOf, nameOf } from "./look.js";
 import { number, short, title } from "./numbers.js";
 import { hops } from "./overlaydata.js";
 import { peerTable } from "./peertable.js";
@@ -16,7 +17,7 @@ import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
 import { beside, tools } from "./stage.js";
-import { intervalOf, lastTick, runScale, within } from "./time.js";
+import { intervalOf, lastTick, runScale, spoken, within } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -117,7 +118,7 @@ class OverlayScreen {
         this.filters.element,
         h("div", { class: "stage" },
           this._canvas, this._label, this._pinned, this._table, this._status,
-          tools(() => this.picture)),
+          tools(() => this.picture, () => this._figure())),
         this.selection.element,
         this.clock.element),
     );
@@ -183,6 +184,21 @@ class OverlayScreen {
     if (changed("layers", "topics", "how")) this._load();
     else if (changed("layout")) this._load();
     else this._step();
+  }
+
+  /** What a saved picture has (png.js). */
+  _figure() {
+    const { run, state, counts } = this;
+    return {
+      stages: [{ element: this._canvas.parentElement, picture: this.picture }],
+      legend: this.filters.legend.element,
+      caption: [
+        `${this.name}, ${spoken(run.clock, state.t)}`,
+        `${countsOf(counts)} of the run ${nameOf(run.facts)}. ${meaningOf(run.facts, state)}`,
+        address.write(this.name, "overlay", state),
+      ],
+      failed: (error) => this._say(error.message),
+    };
   }
 
   _showTime() {

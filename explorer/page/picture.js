@@ -34,6 +34,10 @@ export class Picture {
     this._view.zoom(by);
   }
 
+  image(scale) {
+    return this._view.image(scale);
+  }
+
   get camera() {
     return this._view.camera;
   }
