@@ -36,6 +36,8 @@ export const carrier = {
   run: null,
   screens: null,
   fetch: (path, options) => fetch(path, options),
+  /** The text of the views that an exported file brings along. */
+  views: async () => null,
   json: async (path, signal, post) => (await fetched(path, signal, post)).json(),
   arrays: async (path, signal) => unpack(await (await fetched(path, signal)).arrayBuffer()),
 };

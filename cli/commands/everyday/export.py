@@ -287,6 +287,12 @@ def html(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ] = None,
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Saved views to bring along, as 'Views' in the page exports them."
+        ),
+    ] = None,
 ) -> None:
     """Write the page of `vizpub explore` with a run's overlay and messages as one file.
 
@@ -299,10 +305,12 @@ def html(
     ```
     vizpub export html monday -o monday.html
     vizpub export html monday --from 10 --to 20 --topic news -o news.html
+    vizpub export html monday --views "monday views.json" -o monday.html
     ```
     """
     from vizpub.explorer.offline.embedding import ExportPart
     from vizpub.explorer.offline.exported import html_page
+    from vizpub.explorer.offline.views import read_views
     from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import open_run
 
@@ -314,9 +322,10 @@ def html(
         None if topic is None else named.topic_index(topic),
         comma_list(layers),
     )
+    saved = None if views is None else read_views(views, run)
     with open_output(file) as out:
         with settings.progress() as progress:
-            page = html_page(named, part, progress)
+            page = html_page(named, part, progress, saved)
         out.write(page)
     settings.say(f"wrote {file}: {len(page) / 1e6:.1f} MB")
     if note := named.facts.provisional():
