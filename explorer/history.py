@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,6 +54,11 @@ class History:
 
     def __init__(self, run: NamedRun) -> None:
         self.run = run
+        # Now: once a run has grown, its older files may be gone.
+        self.peer_names: list[str] = run.peers
+        self.topic_names: list[str] = run.topics if run.stored.has("topics") else []
+        self.overlays: dict[OverlayPart, dict[str, npt.NDArray[Any]]] = {}
+        """The answer of `overlay` for the part that was asked for last."""
 
     @cached_property
     def size(self) -> int:
@@ -73,6 +79,26 @@ class History:
                 f"{MOST_RANKS - 1:,} at most"
             )
         return times
+
+    def overlay(self, chosen: OverlayPart) -> dict[str, npt.NDArray[Any]]:
+        """`times` (ticks), and the periods of peers and pairs, in ranks among them; without pairs
+        where links are unknown.
+
+        Raises: as `peers`.
+        """
+        if chosen not in self.overlays:
+            peers = self.peers(chosen)
+            arrays: dict[str, npt.NDArray[Any]] = {
+                "times": self.times.astype(np.float64),
+                "peer": peers.key.astype(np.int32),
+                "peer_begin": peers.begin,
+                "peer_end": peers.end,
+            }
+            if self.run.stored.has("links"):
+                src, dst, begin, end = self.pairs(chosen)
+                arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
+            self.overlays = {chosen: arrays}
+        return self.overlays[chosen]
 
     def peers(self, chosen: OverlayPart) -> RankedPeriods:
         """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""

@@ -35,7 +35,6 @@ from vizpub.explorer.server.opened import OpenRuns
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
-from vizpub.runstore.store import open_run
 
 PAGE = Path(__file__).parents[1] / "page"
 COOKIE = "vizpub_token"
@@ -69,7 +68,7 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
 
     def send_state(request: Request) -> Response:
         """Send the state of the run now."""
-        run = open_run(workspace, request.path_params["run"])
+        run = runs.stored(request.path_params["run"])
         return JSONResponse(live.describe_state(run) | {"commands": commands})
 
     async def tell_peer(request: Request) -> Response:
@@ -88,11 +87,17 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     def history_of(request: Request) -> History:
         return runs.history(request.path_params["run"], request.query_params.get("of"))
 
+    def older_of(request: Request) -> History | None:
+        since = request.query_params.get("since")
+        return runs.older(request.path_params["run"], since) if since else None
+
     def answering(question: Callable[..., Answer], *readers: Reader) -> Callable[..., Response]:
         # Not async: Starlette calls it in a thread, and answers others meanwhile.
         def answer(request: Request) -> Response:
             history = history_of(request)
-            media_type, content = question(history, *(read(request) for read in readers))
+            asked = (read(request) for read in readers)
+            more = {"older": older_of(request)} if question in GROWING else {}
+            media_type, content = question(history, *asked, **more)
             return Response(content, media_type=media_type)
 
         return answer
@@ -216,6 +221,9 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/rows": (answers.table_rows, _text("table"), _row_filter, _row_order),
 }
 """The questions about a run by their paths, each with the readers of what it takes."""
+
+GROWING = (answers.describe_run, answers.overlay)
+"""Those whose answers may be what has changed since a page asked last."""
 
 _CODES: tuple[tuple[type[VizpubError], int], ...] = (
     (RunChanged, 409),
