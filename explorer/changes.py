@@ -43,10 +43,8 @@ def find_changes(old: Arrays, new: Arrays) -> dict[str, npt.NDArray[Any]] | None
 
 
 def _most_peer(arrays: Arrays) -> int:
-    return max(
-        (int(arrays[key].max(initial=0)) for keys in _KEYS.values() for key in keys if key in arrays),
-        default=0,
-    )
+    names = (name for keys in _KEYS.values() for name in keys if name in arrays)
+    return max(int(arrays[name].max(initial=0)) for name in names)
 
 
 def _find_row_changes(

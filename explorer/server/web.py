@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 from collections.abc import Callable
 from http.cookies import SimpleCookie
 from itertools import chain
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 from urllib.parse import quote
 
@@ -39,6 +41,8 @@ from vizpub.reports.endpoint import names_this_machine
 PAGE = Path(__file__).parents[1] / "page"
 COOKIE = "vizpub_token"
 _MOST_OF_A_COMMAND = 1_000
+_AT_ONCE = Semaphore(os.cpu_count() or 1)
+"""Answers that are computed at once: more are no faster, and each needs memory for its tables."""
 POLICY = (
     "default-src 'self'; script-src 'self'; worker-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -52,6 +56,7 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 """Of every answer."""
+Endpoint = Callable[[Request], Response]
 Reader = Callable[[Request], Any]
 """Reads what a question takes from a request. Raises: UseError."""
 
@@ -87,21 +92,6 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     def history_of(request: Request) -> History:
         return runs.history(request.path_params["run"], request.query_params.get("of"))
 
-    def older_of(request: Request) -> History | None:
-        since = request.query_params.get("since")
-        return runs.older(request.path_params["run"], since) if since else None
-
-    def answering(question: Callable[..., Answer], *readers: Reader) -> Callable[..., Response]:
-        # Not async: Starlette calls it in a thread, and answers others meanwhile.
-        def answer(request: Request) -> Response:
-            history = history_of(request)
-            asked = (read(request) for read in readers)
-            more = {"older": older_of(request)} if question in GROWING else {}
-            media_type, content = question(history, *asked, **more)
-            return Response(content, media_type=media_type)
-
-        return answer
-
     def send_csv(request: Request) -> Response:
         """All rows of a table, as a file."""
         run, name = history_of(request).run, _text("table")(request)
@@ -115,7 +105,10 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     inner = Starlette(
         routes=[
             Route("/api/runs", list_runs),
-            *(Route(f"/api/runs/{{run}}{path}", answering(*q)) for path, q in QUESTIONS.items()),
+            *(
+                Route(f"/api/runs/{{run}}{path}", _answering(runs, *question))
+                for path, question in QUESTIONS.items()
+            ),
             Route("/api/runs/{run}/rows.csv", send_csv),
             Route("/api/runs/{run}/state", send_state),
             Route("/api/runs/{run}/commands", tell_peer, methods=["POST"]),
@@ -125,6 +118,21 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
         exception_handlers={VizpubError: _answer_error, HTTPException: _answer_http_error},
     )
     return _Guard(inner, token, commands=commands)
+
+
+def _answering(runs: OpenRuns, question: Callable[..., Answer], *readers: Reader) -> Endpoint:
+    # Not async: Starlette calls it in a thread, and answers others meanwhile.
+    def answer(request: Request) -> Response:
+        run, parameters = request.path_params["run"], request.query_params
+        history = runs.history(run, parameters.get("of"))
+        asked = [read(request) for read in readers]
+        if "since" in parameters and question in GROWING:
+            asked.append(runs.older(run, parameters["since"]))
+        with _AT_ONCE:
+            media_type, content = question(history, *asked)
+        return Response(content, media_type=media_type)
+
+    return answer
 
 
 async def _json_object(request: Request) -> dict[str, Any]:

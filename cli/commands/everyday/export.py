@@ -272,26 +272,33 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
 
 
-def html(
-    settings: Settings,
-    run: RunName,
-    window: Window,
+@dataclass(frozen=True)
+class _HtmlPart:
+    """The part of a run to write as HTML, and what to add."""
+
     topic: Annotated[
         str | None,
         typer.Option(
             help="Only this topic's subscribers, their links and its messages.",
             autocompletion=complete_topics,
         ),
-    ] = None,
-    layers: Layers = None,
-    file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
-    ] = None,
+    ] = None
+    layers: Layers = None
     views: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Saved views to bring along, as 'Views' in the page exports them."
         ),
+    ] = None
+
+
+def html(
+    settings: Settings,
+    run: RunName,
+    part: _HtmlPart,
+    window: Window,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ] = None,
 ) -> None:
     """Write the page of `vizpub explore` with a run's overlay and messages as one file.
@@ -317,15 +324,15 @@ def html(
     if file is None:
         raise UseError("give an output file: -o FILE")
     named = NamedRun(open_run(settings.workspace, run))
-    part = ExportPart(
+    exported = ExportPart(
         _clip_window(window, named.facts),
-        None if topic is None else named.topic_index(topic),
-        comma_list(layers),
+        None if part.topic is None else named.topic_index(part.topic),
+        comma_list(part.layers),
     )
-    saved = None if views is None else read_views(views, run)
+    views = None if part.views is None else read_views(part.views, run)
     with open_output(file) as out:
         with settings.progress() as progress:
-            page = html_page(named, part, progress, saved)
+            page = html_page(named, exported, progress, views)
         out.write(page)
     settings.say(f"wrote {file}: {len(page) / 1e6:.1f} MB")
     if note := named.facts.provisional():

@@ -28,7 +28,8 @@ def write(tmp_path: Path) -> Any:
 
 
 def test_content_is_that_of_the_file(write: Any) -> None:
-    views = [VIEW, *({"name": text[:200], "note": text[:2000], "address": "tables"} for text in TAKEN)]
+    hostile = [{"name": text[:200], "note": text[:2000], "address": "tables"} for text in TAKEN]
+    views = [VIEW, *hostile]
     file = write({"run": "lab", "views": views})
     assert json.loads(read_views(file, "lab"))["views"] == views
 
@@ -59,5 +60,5 @@ def test_views_of_another_run_are_refused(write: Any) -> None:
 
 
 def test_lost_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UseError, match="none.json"):
+    with pytest.raises(UseError, match=naming("none.json")):
         read_views(tmp_path / "none.json", "lab")
