@@ -16,7 +16,7 @@ import { MessageSelection } from "./messageselection.js";
 import { elapsed, placed, scaleOf } from "./messagetime.js";
 import { amount, number, short } from "./numbers.js";
 import { search } from "./search.js";
-import { beside, tools } from "./stage.js";
+import { beside, showsTable, tools } from "./stage.js";
 import { missing } from "./view.js";
 
 const PATIENCE = 250; // milliseconds between tables while it plays
@@ -246,6 +246,10 @@ class MessageScreen {
     this._views.hidden = Boolean(this._missing);
   }
 
+  get _showsTable() {
+    return showsTable(this.state.view, Boolean(this._missing));
+  }
+
   _place() {
     if (!this.picture) return;
     const { layout } = this.state;
@@ -256,7 +260,7 @@ class MessageScreen {
 
   /** A picture that is not shown costs nothing. */
   _draw() {
-    if (this._canvas.offsetParent === null) return;
+    if (this._showsTable) return;
     const { sel, copies, at } = this.state;
     this.picture?.setMarks({ peer: sel, duplicates: copies === "all" });
     if (this.placed) this.picture?.draw(at);
@@ -273,7 +277,7 @@ class MessageScreen {
     this.selection.show(this.message, way, state);
     this._draw();
     this._pin();
-    if (this._table.element.offsetParent !== null) this._showTable();
+    if (this._showsTable) this._showTable();
   }
 
   _showTable() {

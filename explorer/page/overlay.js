@@ -16,7 +16,7 @@ import { Picture } from "./picture.js";
 import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
-import { beside, tools } from "./stage.js";
+import { beside, showsTable, tools } from "./stage.js";
 import { intervalOf, lastTick, runScale, spoken, within } from "./time.js";
 import { missing } from "./view.js";
 
@@ -291,7 +291,7 @@ class OverlayScreen {
     const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale));
     this.scene.look(t, colour, size, this._member);
     this.filters.legend.show(colour, size);
-    if (this._table.offsetParent !== null) this._showTable(rank, [colour, size]);
+    if (showsTable(this.state.view, Boolean(this._missing))) this._showTable(rank, [colour, size]);
   }
 
   _showTable(rank, columns) {

@@ -172,7 +172,8 @@ export class Picture {
         getLineColor: ({ path: on }) => (on ? path : chosen),
         updateTriggers: { getLineColor: [path, chosen] },
       }),
-    ];
+      // The card compiles a program for each kind of layer: not before something is marked.
+    ].filter(({ props: { data } }) => !Array.isArray(data) || data.length);
   }
 
   /** How many peers and pairs the card draws, as the card counts them. */

@@ -31,6 +31,12 @@ async function save(button, figure, scale) {
   button.textContent = text;
 }
 
+const NARROW = matchMedia("(max-width: 760px)"); // as in style.css
+
+/** True where the table is shown in the picture's place. An element's own size would say it as well, but costs
+ * a layout of the page at each step of the clock. */
+export const showsTable = (view, lacksPicture) => view === "table" || lacksPicture || NARROW.matches;
+
 /** Put a label beside a pixel of its parent. */
 export function beside(label, x, y) {
   const left = x + 20 + label.offsetWidth > label.parentElement.clientWidth;
