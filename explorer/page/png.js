@@ -1,6 +1,7 @@
 /** Pictures to keep: a PNG of what a screen draws, with its legend, labels and a caption. */
 
 import { h } from "./dom.js";
+import { saveFile } from "./saving.js";
 
 const ROOM = 16; // pixels around all
 const CAPTION = 12; // pixels of its letters
@@ -13,14 +14,7 @@ export async function savePng({ stages, legend, caption }, scale) {
   const canvas = await draw(stages, legend, caption, scale);
   const content = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   if (!content) throw new Error("The browser has not enough memory for this picture.");
-  download(content, `${caption[0]}.png`);
-}
-
-/** Give the browser a file. */
-export function download(content, name) {
-  const file = h("a", { href: URL.createObjectURL(content), download: name.replace(/[\p{Cc}/\\:*?"<>|]+/gu, " ") });
-  file.click();
-  setTimeout(() => URL.revokeObjectURL(file.href), 60_000);
+  saveFile(content, `${caption[0]}.png`);
 }
 
 async function draw(stages, legend, caption, scale) {

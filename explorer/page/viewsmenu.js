@@ -5,7 +5,7 @@ import { copy } from "./commands.js";
 import { carrier } from "./data.js";
 import { fill, h, labelled } from "./dom.js";
 import { amount } from "./numbers.js";
-import { download } from "./png.js";
+import { saveFile } from "./saving.js";
 import { SavedViews } from "./savedviews.js";
 
 /** Folded away; `run` is the name of the run that is shown. */
@@ -63,7 +63,7 @@ export class ViewsMenu {
       part("In this file", fixed, false), part("In this browser", list, true),
       isEmpty && h("p", { class: "quiet" }, "No views of this run are saved."),
       h("div", { class: "buttons" },
-        small("Export", () => download(new Blob([this._views.write()], { type: "application/json" }), `${this.run} views.json`),
+        small("Export", () => saveFile(new Blob([this._views.write()], { type: "application/json" }), `${this.run} views.json`),
           { disabled: isEmpty }),
         small("Import …", () => file.click()), file));
   }
