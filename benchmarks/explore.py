@@ -1,25 +1,28 @@
 """Measures the explorer in Chromium: `python -m benchmarks.explore`.
 
-    first picture   from the call of `vizpub explore` on the demo's run to its picture
+    first picture   from the call of `vizpub explore` on a run to its picture
     step            script of the page per step of an interval, colour and size following a metric
     bytes           of the answers, as they are and packed by gzip
+    memory          of the page, and of the server while ten clients ask it
 
-Without a graphics card Chromium paints in software, which takes longer than all else; a step counts
-only what the page's script does.
+Without a graphics card Chromium paints in software, which takes longer than all else. So the pages
+whose steps are measured do not paint; only the first picture is painted.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import os
+import json
+import re
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,18 +31,46 @@ from urllib.request import urlopen
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
+from benchmarks import results
+from benchmarks.page import EXPLORED, EXPLORER, write_page
 from vizpub.model.clock import OPEN, Clock
-from vizpub.model.sizes import format_size
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import stored_schema
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.writer import RunWriter, writing
 
 INTERVALS = 100
-_STEPS = 40
+CLIENTS, REQUESTS = 10, 2_000
+_ASKED = (
+    "",
+    "/overlay",
+    "/column?name=betweenness&block=0",
+    "/curve?name=links",
+    "/peer?peer=17&tick=50",
+    "/peer/curve?peer=3&name=degree",
+    "/places/circle",
+    "/path?from=1&to=2&tick=40",
+    "/rows?table=links&interval=20",
+    "/extent?name=degree",
+)
+"""What clients ask in turn."""
+_STEPS = 20
 _READY = "() => globalThis.explorer"
+_UNPAINTED = """
+for (const name of ["drawArrays", "drawElements", "drawArraysInstanced", "drawElementsInstanced"]) {
+  WebGL2RenderingContext.prototype[name] = () => {};
+}
+"""
+"""Paints nothing."""
+_STEP = """async (steps) => {
+  for (let t = 1; t <= steps; t++) {
+    explorer.update({ t }, { push: false });
+    for (let i = 0; i < 2; i++) await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+}"""
+"""Two frames: the first one may have been due already."""
 
 
 def make(workspace: Path, name: str, peers: int, links: int) -> None:
@@ -93,19 +124,21 @@ def _write_table(writer: RunWriter, name: str, values: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def serve(workspace: Path, run: str) -> Iterator[str]:
-    """The address that `vizpub explore` prints, while it serves."""
+def serve(workspace: Path, run: str) -> Iterator[tuple[str, int]]:
+    """The address that `vizpub explore` prints, and its process, while it serves."""
     command = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace), "explore", run]
     with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().strip(), process.pid
+        finally:
+            process.terminate()
 
 
 def first_picture(browser: Browser, workspace: Path, run: str) -> tuple[float, float]:
     """Seconds to the picture: from the call of the command, and in a server that runs."""
     began = time.monotonic()
-    with serve(workspace, run) as address:
+    with serve(workspace, run) as (address, _):
         _open_page(browser, address).close()
         from_call = time.monotonic() - began
         began = time.monotonic()
@@ -113,69 +146,123 @@ def first_picture(browser: Browser, workspace: Path, run: str) -> tuple[float, f
         return from_call, time.monotonic() - began
 
 
-def _open_page(browser: Browser, address: str) -> Page:
+def _open_page(browser: Browser, address: str, *, painted: bool = True) -> Page:
     page = browser.new_page(viewport={"width": 800, "height": 420})
     page.set_default_timeout(300_000)
+    if not painted:
+        page.add_init_script(_UNPAINTED)
     page.goto(address)
     page.wait_for_function(_READY)
     page.evaluate("() => explorer.ready")
     return page
 
 
-def steps(browser: Browser, address: str) -> list[float]:
-    """Milliseconds of script for each of some steps, in which colours and sizes change."""
-    page = _open_page(browser, address + "?t=0&colour=betweenness&size=degree&layout=circle")
+def measure_steps(browser: Browser, address: str) -> dict[str, float]:
+    """Processor milliseconds of script for a step in which colours and sizes change, and the memory
+    of the page then.
+    """
+    query = "?t=0&colour=betweenness&size=degree&layout=circle"
+    page = _open_page(browser, address + query, painted=False)
     page.wait_for_selector("figure[data-of=degree]")
-    milliseconds: list[float] = page.evaluate(
-        """steps => {
-          const took = [];
-          for (let t = 1; t <= steps; t++) {
-            const began = performance.now();
-            explorer.update({ t }, { push: false });
-            took.push(performance.now() - began);
-          }
-          return took;
-        }""",
-        _STEPS,
-    )
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.evaluate(_STEP, 3)  # the browser compiles what is called often
+    began = _script_seconds(session)
+    page.evaluate(_STEP, _STEPS)
+    seconds = _script_seconds(session) - began
+    session.send("HeapProfiler.collectGarbage")
+    heap = session.send("Runtime.getHeapUsage")
     page.close()
-    return milliseconds
+    return {
+        "step_ms": 1000 * seconds / _STEPS,
+        "page_mb": (heap["usedSize"] + heap["backingStorageSize"]) / 1e6,
+    }
 
 
-def sizes(address: str, run: str) -> Iterator[tuple[str, int, int]]:
-    """Each answer, its bytes, and those when packed."""
-    root = address.partition("#")[0] + f"api/runs/{run}"
-    for path in ("", "/overlay", "/column?name=betweenness&block=0", "/places/circle"):
-        with urlopen(root + path) as answer:
-            content = answer.read()
-        yield path or "facts", len(content), len(gzip.compress(content, 6))
+def _script_seconds(session: CDPSession) -> float:
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    (seconds,) = (one["value"] for one in metrics if one["name"] == "ScriptDuration")
+    return float(seconds)
+
+
+def answer_sizes(root: str) -> dict[str, tuple[int, int]]:
+    """The bytes of some answers, as they are and packed."""
+    found = {}
+    column = "/column?name=betweenness&block="
+    blocks = -(-INTERVALS // json.loads(_ask(root))["block"])
+    paths = {
+        "facts": [""],
+        "overlay": ["/overlay"],
+        "column": [f"{column}{block}" for block in range(blocks)],
+        "places": ["/places/circle"],
+    }
+    for name, parts in paths.items():
+        contents = [_ask(root + part) for part in parts]
+        packed = [gzip.compress(content, 6) for content in contents]
+        found[name] = (sum(map(len, contents)), sum(map(len, packed)))
+    return found
+
+
+def _ask(address: str) -> bytes:
+    with urlopen(address) as answer:
+        content: bytes = answer.read()
+    return content
+
+
+def measure_server(root: str, server: int) -> dict[str, float]:
+    """MB (proportional set size) of a server after each fifth of the requests of some clients
+    that ask at once.
+    """
+    paths = cycle(root + path for path in _ASKED)
+    found: dict[str, float] = {}
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for asked in range(REQUESTS // 5, REQUESTS + 1, REQUESTS // 5):
+            already = max((int(count) for count in found), default=0)
+            list(clients.map(_ask, islice(paths, asked - already)))
+            found[str(asked)] = _proportional_mb(server)
+    return found
+
+
+def _proportional_mb(process: int) -> float:
+    text = Path(f"/proc/{process}/smaps_rollup").read_text("utf-8")
+    (kilobytes,) = re.findall(r"^Pss: +(\d+) kB", text, re.M)
+    return int(kilobytes) / 1000
+
+
+def measure(browser: Browser, demo: tuple[Path, str] | None) -> Iterator[tuple[str, Any]]:
+    """The figures, by name."""
+    if demo:
+        pictures = [first_picture(browser, *demo) for _ in range(3)]
+        yield "first_picture_s", [min(times) for times in zip(*pictures, strict=True)]
+    for peers, links in EXPLORED:
+        with TemporaryDirectory() as folder:
+            make(Path(folder), "made", peers, links)
+            with serve(Path(folder), "made") as (address, server):
+                root = address.partition("#")[0] + "api/runs/made"
+                yield f"{peers} bytes", answer_sizes(root)
+                yield f"{peers} page", measure_steps(browser, address)
+                if peers == EXPLORED[0][0]:
+                    yield "server_mb", measure_server(root, server)
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, keep the outcome, and write the page from all outcomes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.explore", description=__doc__)
-    parser.add_argument("--demo", type=Path, help="a workspace with the run of the demo")
-    parser.add_argument("--peers", type=int, default=10_000)
-    parser.add_argument("--links", type=int, default=100_000)
+    parser.add_argument("--demo", nargs=2, metavar=("WORKSPACE", "RUN"), help="the demo's run")
     options = parser.parse_args()
-    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    with sync_playwright() as playwright, TemporaryDirectory() as folder:
+    load, outcome = results.load(), {}
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--enable-unsafe-swiftshader"],
         )
-        if options.demo:
-            from_call, again = first_picture(browser, options.demo, "gossipsub")
-            print(
-                f"first picture of the demo: {from_call:.2f} s; in a server that runs {again:.2f} s"
-            )
-        workspace = Path(folder)
-        make(workspace, "made", options.peers, options.links)
-        with serve(workspace, "made") as address:
-            for path, plain, packed in sizes(address, "made"):
-                print(f"{path}: {format_size(plain)}, packed {format_size(packed)}")
-            took = steps(browser, address)
-        print(f"step: median {statistics.median(took):.2f} ms, longest {max(took):.2f} ms")
+        outcome["versions"] = {"Chromium": browser.version}
+        demo = (Path(options.demo[0]), options.demo[1]) if options.demo else None
+        for name, figures in measure(browser, demo):
+            print(name, json.dumps(figures), flush=True)
+            outcome[name] = figures
+    results.keep(EXPLORER, "figures", outcome, load)
+    write_page()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,15 @@ _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
 }
+EXPLORED = ((10_000, 100_000), (50_000, 500_000))
+"""Peers and link periods of the runs that the explorer shows."""
+EXPLORER = "explorer"
+"""In the place of a size, for outcomes of `python -m benchmarks.explore`."""
+_PICTURE = ("first picture, with the start of the server", "first picture, in a server that runs")
+_ANSWERS = {
+    "overlay": "periods of peers and links",
+    "column": "a metric of the peers in 100 intervals",
+}
 Part = Mapping[str, Json]
 
 
@@ -48,6 +57,8 @@ def page(outcomes: Results) -> str:
             title = f"{size.peers:,} peers × {size.intervals:,} intervals × {size.links} links"
             sections.append(f"## {name}: {title}\n")
             sections += [text for text in _sections(parts, size) if text]
+    if parts := outcomes.get(EXPLORER):
+        sections += ["## The explorer\n", _explorer(parts["figures"]), _circumstances(parts)]
     return "\n".join(sections)
 
 
@@ -232,6 +243,34 @@ def _history(parts: Part) -> str:
         f"{HISTORY.churn:.0%} are replaced per interval; on average over three times. "
         "× is from the shortest to the longest run.\n\n"
         f"{table(header, rows)}\n{_loads(outcome)}"
+    )
+
+
+def _explorer(outcome: Json) -> str:
+    """The page of `vizpub explore` in Chromium, and its server."""
+    seconds = outcome.get("first_picture_s", ())
+    rows = [
+        [label, "the demo", f"{number(value)} s"]
+        for label, value in zip(_PICTURE, seconds, strict=False)
+    ]
+    for peers, links in EXPLORED:
+        size = f"{peers:,} peers, {links:,} link periods"
+        page = outcome[f"{peers} page"]
+        rows += [
+            ["script of a step of time, processor", size, f"{number(page['step_ms'])} ms"],
+            ["heap and typed arrays of the page", size, f"{number(page['page_mb'])} MB"],
+        ]
+        for name, label in _ANSWERS.items():
+            plain, packed = (number(count / 1e6) for count in outcome[f"{peers} bytes"][name])
+            rows.append([f"{label}, as sent", size, f"{plain} MB (in gzip {packed} MB)"])
+    memory = outcome["server_mb"]
+    asked = ", ".join(f"{int(count):,}" for count in memory)
+    sizes = ", ".join(number(size) for size in memory.values())
+    label = f"proportional set of the server after {asked} requests of ten clients"
+    rows.append([label, f"{EXPLORED[0][0]:,} peers", f"{sizes} MB"])
+    return (
+        "Colour and size follow metrics. Chromium paints in software here, which counts in the "
+        "first picture alone.\n\n" + table(["what", "of", "measured"], rows)
     )
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vizpub.explorer import columns, facts, messages, one_message, one_peer, tables
+from vizpub.explorer.changes import find_changes
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.packing import pack
-from vizpub.explorer.periods import RankedPeriods
 from vizpub.explorer.places import places
 from vizpub.explorer.tables import RowFilter
 from vizpub.model.errors import OutOfRange, UseError
@@ -24,28 +22,19 @@ Answer = tuple[str, bytes]
 """A media type, and the content."""
 
 
-def describe_run(history: History) -> Answer:
-    """The facts of the run."""
-    return json_answer(facts.describe_run(history))
+def describe_run(history: History, older: History | None = None) -> Answer:
+    """The facts of the run; of one that has grown since it was `older`, without its names then."""
+    return json_answer(facts.describe_run(history, older))
 
 
-def overlay(history: History, chosen: OverlayPart) -> Answer:
-    """`times` (ticks), and the periods of peers and pairs, in ranks among them; with relays, also
-    those of subscribers.
+def overlay(history: History, chosen: OverlayPart, older: History | None = None) -> Answer:
+    """`times` (ticks), and the periods of peers and pairs, in ranks among them; of a run that has
+    grown since it was `older`, what has changed.
     """
-    peers = history.peers(chosen)
-    arrays = {"times": history.times.astype(np.float64), **_periods("peer", peers)}
-    if chosen.topics and chosen.relays:
-        arrays |= _periods("subscriber", history.peers(replace(chosen, relays=False)))
-    if history.run.stored.has("links"):
-        src, dst, begin, end = history.pairs(chosen)
-        arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
-    return ARRAYS, pack({}, arrays)
-
-
-def _periods(name: str, periods: RankedPeriods) -> dict[str, npt.NDArray[Any]]:
-    key = periods.key.astype(np.int32)
-    return {name: key, f"{name}_begin": periods.begin, f"{name}_end": periods.end}
+    arrays, changes = history.overlay(chosen), None
+    if older is not None and chosen in older.overlays:
+        changes = find_changes(older.overlays[chosen], arrays)
+    return ARRAYS, pack({"changes": changes is not None}, changes or arrays)
 
 
 def positions(history: History, layout: str) -> Answer:

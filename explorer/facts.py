@@ -67,9 +67,15 @@ def _curve(run: NamedRun) -> dict[str, Any] | None:
     return {"of": "network_size", "values": jsonable(values[places])}
 
 
-def describe_run(history: History) -> dict[str, Any]:
-    """The facts of a run that a page needs before it asks for arrays."""
+def describe_run(history: History, older: History | None = None) -> dict[str, Any]:
+    """The facts of a run that a page needs before it asks for arrays; `peers` and `topics` without
+    those that it had when it was `older`, whose numbers are `known`.
+    """
     run, facts, clock = history.run, history.run.facts, history.run.clock
+    known: list[list[str]] = [[], []]
+    if older is not None:
+        names = (older.peer_names, history.peer_names), (older.topic_names, history.topic_names)
+        known = [old if new[: len(old)] == old else [] for old, new in names]
     return {
         "run": facts.name,
         "identity": facts.tables,
@@ -83,8 +89,9 @@ def describe_run(history: History) -> dict[str, Any]:
         },
         "epoch": facts.epoch,
         "live": is_live(run.stored),
-        "peers": run.peers,
-        "topics": run.topics if run.stored.has("topics") else [],
+        "known": [len(names) for names in known],
+        "peers": history.peer_names[len(known[0]) :],
+        "topics": history.topic_names[len(known[1]) :],
         "layers": history.layers,
         "counted": list(facts.layers or history.layers),
         "knows": {

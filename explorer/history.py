@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,6 +58,11 @@ class History:
 
     def __init__(self, run: NamedRun) -> None:
         self.run = run
+        # Now: once a run has grown, its older files may be gone.
+        self.peer_names: list[str] = run.peers
+        self.topic_names: list[str] = run.topics if run.stored.has("topics") else []
+        self.overlays: dict[OverlayPart, dict[str, npt.NDArray[Any]]] = {}
+        """The answer of `overlay` for the part that was asked for last."""
 
     @cached_property
     def size(self) -> int:
@@ -78,6 +84,24 @@ class History:
                 f"{MOST_RANKS - 1:,} at most"
             )
         return times
+
+    def overlay(self, chosen: OverlayPart) -> dict[str, npt.NDArray[Any]]:
+        """`times` (ticks), and the periods of peers and pairs, in ranks among them.
+
+        With relays, also those of subscribers; without pairs where links are unknown.
+
+        Raises: as `peers`.
+        """
+        if chosen not in self.overlays:
+            arrays = {"times": self.times.astype(np.float64)}
+            arrays |= _columns("peer", self.peers(chosen))
+            if chosen.topics and chosen.relays:
+                arrays |= _columns("subscriber", self.peers(replace(chosen, relays=False)))
+            if self.run.stored.has("links"):
+                src, dst, begin, end = self.pairs(chosen)
+                arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
+            self.overlays = {chosen: arrays}
+        return self.overlays[chosen]
 
     def peers(self, chosen: OverlayPart) -> RankedPeriods:
         """Presence of peers; with topics, their subscriptions, and when peers relay them. Raises:
@@ -218,3 +242,8 @@ class History:
 def _ints(rows: pa.Table, column: str) -> Integers:
     values: Int64s = rows[column].to_numpy().astype(np.int64)
     return values
+
+
+def _columns(name: str, periods: RankedPeriods) -> dict[str, npt.NDArray[Any]]:
+    key = periods.key.astype(np.int32)
+    return {name: key, f"{name}_begin": periods.begin, f"{name}_end": periods.end}

@@ -25,8 +25,10 @@ MOST_BYTES = 50_000_000
 _PAGE = Path(__file__).parents[1] / "page"
 
 
-def html_page(run: NamedRun, part: ExportPart, progress: Progress = silent) -> str:
-    """The file of a run, or of a part of it.
+def html_page(
+    run: NamedRun, part: ExportPart, progress: Progress = silent, views: bytes | None = None
+) -> str:
+    """The file of a run, or of a part of it, with these saved views.
 
     Raises: UseError, also for a file of more than MOST_BYTES; UnknownName for a part.
     """
@@ -35,6 +37,8 @@ def html_page(run: NamedRun, part: ExportPart, progress: Progress = silent) -> s
     data.add("script deck.gl", library)
     page = bundle(_PAGE, "exported.js").encode()
     data.add("script page", page)
+    if views is not None:
+        data.add("views", views)
     asked = questions(run, part)
     for done, (key, answer) in enumerate(asked):
         progress("answers", done, len(asked))

@@ -7,7 +7,7 @@ import { Pair } from "./comparetime.js";
 import { Run, runs } from "./data.js";
 import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
-import { Legend, lookControls } from "./look.js";
+import { countsOf, Legend, lookControls, meaningOf, nameOf } from "./look.js";
 import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
 import { PartControls, WindowControl, windowText } from "./part.js";
@@ -139,7 +139,8 @@ class CompareScreen {
     const status = h("p", { class: "status", role: "status" });
     const about = h("p", { class: "about" });
     const element = h("section", { class: `stage side-${side}`, "aria-label": `${side ? "Right" : "Left"}: ${run.facts.run}` },
-      canvas, about, label, pinned, status, this._missing ? null : tools(() => this.scenes[side].picture));
+      canvas, about, label, pinned, status, this._missing ? null
+        : tools(() => this.scenes[side].picture, side ? () => this._figure() : null));
     if (!this._missing) {
       this.scenes[side].picture = new Picture(canvas, {
         clicked: (peer) => this.update({ peer: peer === null ? "" : run.facts.peers[peer] }),
@@ -149,6 +150,23 @@ class CompareScreen {
       });
     }
     return { element, canvas, label, pinned, status, about };
+  }
+
+  /** What a saved picture has (png.js): both sides. */
+  _figure() {
+    const { state, counts } = this, sides = this.sides.map(({ facts, clock }, side) =>
+      `${nameOf(facts)}, ${spoken(clock, this.ticks[side])}, ${counts[side] ? countsOf(counts[side]) : "no such topic"}`);
+    return {
+      stages: this._stages.map(({ element }, side) => ({ element, picture: this.scenes[side].picture })),
+      legend: this._legend.element,
+      caption: [
+        `${this.name} beside ${this.sides[1].facts.run}, ${this.pair.scale.spoken(state.at)}`,
+        `Left: ${sides[0]}. Right: ${sides[1]}.${state.of && ` Topic: ${state.of}.`} `
+          + meaningOf(this.run, { ...state, topics: [], layers: null }),
+        address.write(this.name, "compare", state),
+      ],
+      failed: (error) => this._say(1, error.message),
+    };
   }
 
   _curveSides() {

@@ -1,6 +1,8 @@
 /** What the server, the file of an exported run or a notebook's kernel answers: facts as JSON, tables
  * as typed arrays without an object per row. */
 
+import { merge } from "./changes.js";
+
 const TYPES = {
   float32: Float32Array, float64: Float64Array, int32: Int32Array,
   uint32: Uint32Array, uint16: Uint16Array, uint8: Uint8Array,
@@ -36,6 +38,8 @@ export const carrier = {
   run: null,
   screens: null,
   fetch: (path, options) => fetch(path, options),
+  /** The text of the views that an exported file brings along. */
+  views: async () => null,
   json: async (path, signal, post) => (await fetched(path, signal, post)).json(),
   arrays: async (path, signal) => unpack(await (await fetched(path, signal)).arrayBuffer()),
 };
@@ -82,11 +86,13 @@ export class Run {
 
   /** Take in what was collected since. Facts, names and clock change in their places. */
   async refresh() {
-    const { clock, peers, topics, ...facts } = await json(this._root);
+    const since = new URLSearchParams({ since: this.facts.identity });
+    const { clock, known, peers, topics, ...facts } = await json(`${this._root}?${since}`);
     Object.assign(this.clock, clock);
-    for (const [names, now] of [[this.facts.peers, peers], [this.facts.topics, topics]]) {
-      names.splice(0, names.length, ...now);
-    }
+    [[this.facts.peers, peers], [this.facts.topics, topics]].forEach(([names, more], i) => {
+      names.length = known[i];
+      for (const name of more) names.push(name);
+    });
     Object.assign(this.facts, facts);
     this._columns.clear();
     this._curves.clear();
@@ -121,9 +127,15 @@ export class Run {
   }
 
   /** Periods of peers and pairs, of some layers and topics, with or without relays of these. */
-  overlay({ layers, topics, how, relays }, signal) {
+  async overlay({ layers, topics, how, relays }, signal) {
     const query = { topic: topics, how, relays, ...(layers ? { layer: layers } : {}) };
-    return arrays(this._path("overlay", query), signal);
+    const { identity } = this.facts, part = JSON.stringify(query), old = this._overlay;
+    const isGrown = old?.part === part && old.identity !== identity;
+    const { meta, ...answer } = await arrays(
+      this._path("overlay", isGrown ? { ...query, since: old.identity } : query), signal);
+    const whole = isGrown && meta.changes ? merge(old.answer, answer) : answer;
+    this._overlay = { part, identity, answer: whole };
+    return whole;
   }
 
   places(layout, signal) {

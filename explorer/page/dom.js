@@ -82,8 +82,9 @@ const ICONS = {
   forward: ["M4 2l6 5-6 5z"],
   change: ["M2 7h7M6 3.5 9.5 7 6 10.5", "M12 2v10"],
   fit: ["M2 5V2h3M9 2h3v3M12 9v3H9M5 12H2V9"],
+  save: ["M7 1.5v7M3.8 5.5 7 8.7l3.2-3.2M2 12.3h10"],
 };
-const OPEN = ["change", "fit"];
+const OPEN = ["change", "fit", "save"];
 
 /** A drawing for a button, whose name is said elsewhere. */
 export function icon(name) {

@@ -126,6 +126,7 @@ async function answer(path, signal) {
 Object.assign(carrier, {
   run: file.index.run, screens: ["overlay", "messages", "message", "tables", "peer", "topic", "link"],
   json: answer, arrays: answer,
+  views: async () => ("views" in file.index ? new TextDecoder().decode(await read("views")) : null),
 });
 
 saveLinks(async (path) => {

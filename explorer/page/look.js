@@ -3,6 +3,7 @@
 import { coloured, gradient, share, theme, themeName } from "./colours.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
 import { amount, number, title } from "./numbers.js";
+import { windowText } from "./part.js";
 import { HOPS } from "./shown.js";
 
 const FROM_SELECTED = "hops from the selected peer";
@@ -76,3 +77,33 @@ function hopsLegend({ low, high, counts, unreachable }) {
   return h("figure", { "data-of": "hops", "aria-label": "Peers by hops from the selected one" },
     h("figcaption", {}, FROM_SELECTED), reached, row(unknown, "not reachable", unreachable));
 }
+
+/** What a picture of an overlay shows, in a sentence or two for a caption. */
+export function meaningOf({ facts, clock }, { topics, how, layers, colour, size, scale, layout, ...part }) {
+  const names = (list) => list.join(", ");
+  const metrics = [colour && `Colour: ${title(colour)}.`, size && `Size: ${title(size)}.`,
+    (colour || size) && `Scale: ${scale === "run" ? "whole run" : "this interval"}.`];
+  return [
+    topics.length && `${topics.length > 1 && how === "all" ? "All of the topics" : "Topics"}: `
+      + `${names(topics.map((topic) => facts.topics[topic]))}${part.relays ? ", with relays" : ""}.`,
+    ...leftOut(clock, part),
+    `Layers: ${names(layers ?? facts.counted) || "all"}.`, ...metrics,
+    `Layout: ${layout === "force" ? "by links" : "circle"}.`,
+  ].filter(Boolean).join(" ");
+}
+
+/** What a window adds and filters leave out. */
+const leftOut = (clock, { window, ego, component, least, most, hidden }) => [
+  window && `At any time in the last ${windowText(clock, window)}.`,
+  ego && `Within ${amount(ego, "hop")} of the selected peer.`,
+  component && "In the component of the selected peer.",
+  (least ?? most) !== null && `Degrees from ${number(least ?? 0)}${most === null ? "" : ` to ${number(most)}`}.`,
+  hidden?.length && `${amount(hidden.length, "peer")} hidden.`,
+];
+
+/** The numbers of peers and links that are shown; null links are unknown. */
+export const countsOf = ({ peers, pairs }) =>
+  `${amount(peers, "peer")} and ${pairs === null ? "unknown links" : amount(pairs, "link")}`;
+
+/** A run and its protocol, or source. */
+export const nameOf = ({ run, protocol, source }) => `${run} (${protocol ?? source})`;

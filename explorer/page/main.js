@@ -13,14 +13,15 @@ import { showOverlay } from "./overlay.js";
 import { showRuns } from "./runs.js";
 import { showTables } from "./tables.js";
 import { showLink, showPeer, showTopic } from "./thing.js";
+import { ViewsMenu } from "./viewsmenu.js";
 
 const page = document.getElementById("page");
 const body = h("div", { id: "screen" });
 const nav = h("nav", { "aria-label": "Screens" });
 const find = h("div", {});
-const about = h("div", {});
+const about = h("div", { class: "menus" });
 const THEME = "vizpub theme";
-let shown = null;
+let shown = null, menu = null;
 
 const SCREENS = {
   overlay: showOverlay, compare: showCompare, messages: showMessages, message: showMessage,
@@ -68,7 +69,8 @@ function navigate({ screen, run }) {
   const tabs = TABS.filter(([name]) => (name !== "messages" || shown?.run?.facts.knows.publications)
     && (carrier.screens?.includes(name) ?? true));
   fill(find, run && shown?.run ? finder(shown.run) : null);
-  fill(about, aboutFile(shown?.run?.facts));
+  if (menu?.run !== shown?.name) menu = shown ? new ViewsMenu(shown.name) : null;
+  fill(about, menu?.element, aboutFile(shown?.run?.facts));
   fill(nav, carrier.run ? null : link("#/", "Runs", screen === "runs"),
     run && tabs.map(([name, text]) =>
       link(write(run, name), text, name === screen || (screen === "message" && name === "messages"))));

@@ -7,15 +7,16 @@ import { coverageRow } from "./coverage.js";
 import { Run } from "./data.js";
 import { fill, h, id } from "./dom.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
+import { nameOf } from "./look.js";
 import { Message } from "./messagedata.js";
 import { MessageFacts } from "./messagefacts.js";
 import { MessagePicture } from "./messagepicture.js";
-import { placesOf } from "./messageplaces.js";
+import { meaningOf, placesOf } from "./messageplaces.js";
 import { MessageSelection } from "./messageselection.js";
-import { elapsed, scaleOf } from "./messagetime.js";
-import { short } from "./numbers.js";
+import { elapsed, placed, scaleOf } from "./messagetime.js";
+import { amount, number, short } from "./numbers.js";
 import { search } from "./search.js";
-import { beside, tools } from "./stage.js";
+import { beside, showsTable, tools } from "./stage.js";
 import { missing } from "./view.js";
 
 const PATIENCE = 250; // milliseconds between tables while it plays
@@ -93,7 +94,7 @@ class MessageScreen {
       h("div", { class: "bar" }, this._heading, this._about, h("span", { class: "grow" }), this._search, this._views),
       this.facts.element,
       h("div", { class: "stage" }, this._canvas, this._label, this._pinned, this._table.element,
-        this._status, tools(() => this.picture)),
+        this._status, tools(() => this.picture, () => this._figure())),
       this.selection.element, this.clock.element));
     this._missing = missing();
     if (!this._missing) {
@@ -108,15 +109,38 @@ class MessageScreen {
     page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
   }
 
+  /** The end needs no mention. */
+  _address() {
+    const { state, way } = this;
+    return address.write(this.name, "message", { ...state, at: state.at === way.last ? null : state.at });
+  }
+
+  /** What a saved picture has (png.js). */
+  _figure() {
+    const { state, way, message, counts } = this, { eligible } = message.facts.figures;
+    const at = state.at === way.last ? "at the end" : placed(way, state.at);
+    const reached = counts.delivered === null || eligible == null ? `${amount(counts.first, "peer")} reached`
+      : `${number(counts.delivered)} of ${amount(eligible, "eligible peer")} reached`;
+    return {
+      stages: [{ element: this._canvas.parentElement, picture: this.picture }],
+      legend: this.facts.element.querySelector(".legend"),
+      caption: [
+        `${this.name}, message ${message.facts.name}, ${at}`,
+        `Message ${this._about.textContent} in the run ${nameOf(this.run.facts)}, ${at}: ${reached}, `
+          + `${amount(counts.duplicate, "duplicate")}. ${meaningOf(state.layout, way)}`,
+        this._address(),
+      ],
+      failed: (error) => this._say(error.message),
+    };
+  }
+
   /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
   update(changes, { push = true } = {}) {
     if ("by" in changes && changes.by !== this.state.by) changes = { at: null, ...changes };
     const before = this.state;
     this.state = this._whole({ ...before, ...changes });
     this._say(this._plain);
-    const { at } = this.state;
-    const told = { ...this.state, at: at === this.way.last ? null : at };
-    address[push ? "push" : "replace"](address.write(this.name, "message", told));
+    address[push ? "push" : "replace"](this._address());
     this._follow(before);
   }
 
@@ -222,6 +246,10 @@ class MessageScreen {
     this._views.hidden = Boolean(this._missing);
   }
 
+  get _showsTable() {
+    return showsTable(this.state.view, Boolean(this._missing));
+  }
+
   _place() {
     if (!this.picture) return;
     const { layout } = this.state;
@@ -232,7 +260,7 @@ class MessageScreen {
 
   /** A picture that is not shown costs nothing. */
   _draw() {
-    if (this._canvas.offsetParent === null) return;
+    if (this._showsTable) return;
     const { sel, copies, at } = this.state;
     this.picture?.setMarks({ peer: sel, duplicates: copies === "all" });
     if (this.placed) this.picture?.draw(at);
@@ -249,7 +277,7 @@ class MessageScreen {
     this.selection.show(this.message, way, state);
     this._draw();
     this._pin();
-    if (this._table.element.offsetParent !== null) this._showTable();
+    if (this._showsTable) this._showTable();
   }
 
   _showTable() {

@@ -32,6 +32,10 @@ export class MessagePicture {
     this._view.zoom(by);
   }
 
+  image(scale) {
+    return this._view.image(scale);
+  }
+
   /** Width over height of what can be drawn on, in a layout of so many peers. */
   aspect(layout, peers) {
     const [width, height] = this._view.size;

@@ -10,6 +10,7 @@ import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
+import { countsOf, meaningOf, nameOf } from "./look.js";
 import { number, short, title } from "./numbers.js";
 import { WindowControl, windowText } from "./part.js";
 import { peerTable } from "./peertable.js";
@@ -18,8 +19,8 @@ import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
 import { HOPS } from "./shown.js";
-import { beside, tools } from "./stage.js";
-import { intervalOf, lastTick, runScale, visiblePart, within } from "./time.js";
+import { beside, showsTable, tools } from "./stage.js";
+import { intervalOf, lastTick, runScale, spoken, visiblePart, within } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -126,7 +127,7 @@ class OverlayScreen {
         this.filters.element,
         h("div", { class: "stage" },
           this._canvas, this._label, this._pinned, this._table, this._status,
-          tools(() => this.picture)),
+          tools(() => this.picture, () => this._figure())),
         this.selection.element,
         this.clock.element),
     );
@@ -195,6 +196,21 @@ class OverlayScreen {
     if (changed("view")) this._showView();
     if (changed("layers", "topics", "how", "relays", "layout")) this._load();
     else this._step();
+  }
+
+  /** What a saved picture has (png.js). */
+  _figure() {
+    const { run, state, counts } = this;
+    return {
+      stages: [{ element: this._canvas.parentElement, picture: this.picture }],
+      legend: this.filters.legend.element,
+      caption: [
+        `${this.name}, ${spoken(run.clock, state.t)}`,
+        `${countsOf(counts)} of the run ${nameOf(run.facts)}. ${meaningOf(run, state)}`,
+        address.write(this.name, "overlay", state),
+      ],
+      failed: (error) => this._say(error.message),
+    };
   }
 
   _showTime() {
@@ -322,7 +338,7 @@ class OverlayScreen {
     const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale, this.shown));
     this.scene.look(t, colour, size);
     this.filters.legend.show(colour, size);
-    if (this._table.offsetParent !== null) this._showTable([colour, size]);
+    if (showsTable(this.state.view, Boolean(this._missing))) this._showTable([colour, size]);
   }
 
   _showTable(columns) {

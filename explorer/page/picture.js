@@ -35,6 +35,10 @@ export class Picture {
     this._view.zoom(by);
   }
 
+  image(scale) {
+    return this._view.image(scale);
+  }
+
   get camera() {
     return this._view.camera;
   }
@@ -215,7 +219,8 @@ export class Picture {
         getLineColor: ({ path: on }) => (on ? path : chosen),
         updateTriggers: { getLineColor: [path, chosen] },
       }),
-    ];
+      // The card compiles a program for each kind of layer: not before something is marked.
+    ].filter(({ props: { data } }) => !Array.isArray(data) || data.length);
   }
 
   /** How many peers and pairs the card draws, as the card counts them. */

@@ -1,5 +1,7 @@
 /** A canvas on which deck.gl draws, that people move and zoom; and whether there can be one. */
 
+import { h } from "./dom.js";
+
 let isSlow = false; // the processor draws in place of a graphics card
 
 /** Why there is no picture; empty where there is one. */
@@ -126,5 +128,26 @@ export class View {
 
   draw(layers) {
     this._deck.setProps({ layers });
+  }
+
+  /** A canvas that shows the same, with `scale` pixels for one of the page. */
+  image(scale) {
+    const canvas = this._deck.getCanvas(), [width] = this.size;
+    const plain = this._deck.props.useDevicePixels;
+    const drawn = new Promise((resolve) => {
+      this._deck.setProps({
+        useDevicePixels: scale,
+        // The drawing buffer is empty again after the frame.
+        onAfterRender: () => {
+          const isResized = Math.abs(canvas.width / width - scale) * width <= scale; // sizes are no whole numbers
+          if (!isResized) return;
+          const image = h("canvas", { width: canvas.width, height: canvas.height });
+          image.getContext("2d").drawImage(canvas, 0, 0);
+          resolve(image);
+        },
+      });
+      this._deck.redraw("image");
+    });
+    return drawn.finally(() => this._deck.setProps({ useDevicePixels: plain, onAfterRender: () => {} }));
   }
 }

@@ -9,7 +9,8 @@ from threading import Lock
 from vizpub.explorer.history import History
 from vizpub.model.errors import RunChanged
 from vizpub.questions.names import NamedRun
-from vizpub.runstore.store import open_run
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import StoredRun, directory_of, open_run
 
 _MOST = 3
 """Runs whose arrays are in memory at once."""
@@ -21,6 +22,7 @@ class OpenRuns:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
+        self._stored: dict[str, tuple[tuple[int, int, int], StoredRun]] = {}
         self._lock = Lock()
 
     def history(self, name: str, identity: str | None = None) -> History:
@@ -28,7 +30,7 @@ class OpenRuns:
 
         Raises: UnknownName, StoreBroken, RunNotComplete; RunChanged where it is another by now.
         """
-        stored = open_run(self.workspace, name)
+        stored = self.stored(name)
         key = (name, stored.facts.tables)
         if identity is not None and identity != stored.facts.tables:
             raise RunChanged(name)
@@ -38,3 +40,24 @@ class OpenRuns:
             while len(self._histories) > _MOST:
                 self._histories.popitem(last=False)
         return history
+
+    def older(self, name: str, identity: str) -> History | None:
+        """The history of a run as it was, if it is still in memory."""
+        with self._lock:
+            return self._histories.get((name, identity))
+
+    def stored(self, name: str) -> StoredRun:
+        """The run as it is now; its `run.json` is read again only when it is another file.
+
+        Raises: UnknownName, StoreBroken, RunNotComplete.
+        """
+        file = directory_of(self.workspace, name) / FILE
+        try:
+            status = file.stat()
+        except OSError:
+            return open_run(self.workspace, name)
+        identity = (status.st_ino, status.st_mtime_ns, status.st_size)
+        cached = self._stored.get(name)
+        if cached is None or cached[0] != identity:
+            cached = self._stored[name] = (identity, open_run(self.workspace, name))
+        return cached[1]

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 from collections.abc import Callable
 from http.cookies import SimpleCookie
 from itertools import chain
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 from urllib.parse import quote
 
@@ -35,11 +37,12 @@ from vizpub.explorer.server.opened import OpenRuns
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
-from vizpub.runstore.store import open_run
 
 PAGE = Path(__file__).parents[1] / "page"
 COOKIE = "vizpub_token"
 _MOST_OF_A_COMMAND = 1_000
+_AT_ONCE = Semaphore(os.cpu_count() or 1)
+"""Answers that are computed at once: more are no faster, and each needs memory for its tables."""
 POLICY = (
     "default-src 'self'; script-src 'self'; worker-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -53,6 +56,7 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 """Of every answer."""
+Endpoint = Callable[[Request], Response]
 Reader = Callable[[Request], Any]
 """Reads what a question takes from a request. Raises: UseError."""
 
@@ -69,7 +73,7 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
 
     def send_state(request: Request) -> Response:
         """Send the state of the run now."""
-        run = open_run(workspace, request.path_params["run"])
+        run = runs.stored(request.path_params["run"])
         return JSONResponse(live.describe_state(run) | {"commands": commands})
 
     async def tell_peer(request: Request) -> Response:
@@ -88,15 +92,6 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     def history_of(request: Request) -> History:
         return runs.history(request.path_params["run"], request.query_params.get("of"))
 
-    def answering(question: Callable[..., Answer], *readers: Reader) -> Callable[..., Response]:
-        # Not async: Starlette calls it in a thread, and answers others meanwhile.
-        def answer(request: Request) -> Response:
-            history = history_of(request)
-            media_type, content = question(history, *(read(request) for read in readers))
-            return Response(content, media_type=media_type)
-
-        return answer
-
     def send_csv(request: Request) -> Response:
         """All rows of a table, as a file."""
         run, name = history_of(request).run, _text("table")(request)
@@ -110,7 +105,10 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     inner = Starlette(
         routes=[
             Route("/api/runs", list_runs),
-            *(Route(f"/api/runs/{{run}}{path}", answering(*q)) for path, q in QUESTIONS.items()),
+            *(
+                Route(f"/api/runs/{{run}}{path}", _answering(runs, *question))
+                for path, question in QUESTIONS.items()
+            ),
             Route("/api/runs/{run}/rows.csv", send_csv),
             Route("/api/runs/{run}/state", send_state),
             Route("/api/runs/{run}/commands", tell_peer, methods=["POST"]),
@@ -120,6 +118,21 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
         exception_handlers={VizpubError: _answer_error, HTTPException: _answer_http_error},
     )
     return _Guard(inner, token, commands=commands)
+
+
+def _answering(runs: OpenRuns, question: Callable[..., Answer], *readers: Reader) -> Endpoint:
+    # Not async: Starlette calls it in a thread, and answers others meanwhile.
+    def answer(request: Request) -> Response:
+        run, parameters = request.path_params["run"], request.query_params
+        history = runs.history(run, parameters.get("of"))
+        asked = [read(request) for read in readers]
+        if "since" in parameters and question in GROWING:
+            asked.append(runs.older(run, parameters["since"]))
+        with _AT_ONCE:
+            media_type, content = question(history, *asked)
+        return Response(content, media_type=media_type)
+
+    return answer
 
 
 async def _json_object(request: Request) -> dict[str, Any]:
@@ -217,6 +230,9 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/rows": (answers.table_rows, _text("table"), _row_filter, _row_order),
 }
 """The questions about a run by their paths, each with the readers of what it takes."""
+
+GROWING = (answers.describe_run, answers.overlay)
+"""Those whose answers may be what has changed since a page asked last."""
 
 _CODES: tuple[tuple[type[VizpubError], int], ...] = (
     (RunChanged, 409),

@@ -20,7 +20,7 @@ from benchmarks.inputs import Inputs
 from benchmarks.others.loop import named_by_smallest
 from benchmarks.overlay import history
 from benchmarks.overlay import rows as link_rows
-from benchmarks.page import page, table
+from benchmarks.page import EXPLORED, EXPLORER, page, table
 from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
@@ -220,6 +220,23 @@ class TestResults:
         text = page({"S": json.loads(json.dumps(kept))})
         assert "| igraph 1.0, 5 of 50 intervals | ≈ 30 (60×) | – | ≈ 60 (120×) |" in text
         assert "Spark" not in text
+
+    def test_explorer_is_shown_with_its_sizes(self) -> None:
+        machine = ("processor", "processors", "memory_gb", "system", "python")
+        figures: dict[str, Any] = {
+            "date": "today",
+            "load": [0, 1],
+            "machine": dict.fromkeys(machine, "?"),
+            "versions": {"Chromium": "1"},
+            "first_picture_s": [2.5, 0.5],
+            "server_mb": {"400": 300.0, "2000": 301.0},
+        }
+        for peers, _ in EXPLORED:
+            figures[f"{peers} page"] = {"step_ms": 2.64, "page_mb": 24}
+            figures[f"{peers} bytes"] = {"overlay": [1.5e6, 0.5e6], "column": [4e6, 3e6]}
+        text = page({EXPLORER: {"figures": figures}})
+        figures_shown = ("| 2.5 s |", "| 2.64 ms |", "1.5 MB (in gzip 0.5 MB)", "300, 301 MB")
+        assert [words for words in figures_shown if words not in text] == []
 
     def test_history_queries_are_shown_with_and_without_copies(self) -> None:
         about = {"date": "today", "load": [0, 1], "machine": {}, "versions": {"neo4j": "5"}}

@@ -282,18 +282,31 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
 
 
-def html(
-    settings: Settings,
-    run: RunName,
-    window: Window,
+@dataclass(frozen=True)
+class _HtmlPart:
+    """The part of a run to write as HTML, and what to add."""
+
     topic: Annotated[
         str | None,
         typer.Option(
             help="Only this topic's subscribers, their links and its messages.",
             autocompletion=complete_topics,
         ),
-    ] = None,
-    layers: Layers = None,
+    ] = None
+    layers: Layers = None
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Saved views to bring along, as 'Views' in the page exports them."
+        ),
+    ] = None
+
+
+def html(
+    settings: Settings,
+    run: RunName,
+    part: _HtmlPart,
+    window: Window,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ] = None,
@@ -309,24 +322,27 @@ def html(
     ```
     vizpub export html monday -o monday.html
     vizpub export html monday --from 10 --to 20 --topic news -o news.html
+    vizpub export html monday --views "monday views.json" -o monday.html
     ```
     """
     from vizpub.explorer.offline.embedding import ExportPart
     from vizpub.explorer.offline.exported import html_page
+    from vizpub.explorer.offline.views import read_views
     from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import open_run
 
     if file is None:
         raise UseError("give an output file: -o FILE")
     named = NamedRun(open_run(settings.workspace, run))
-    part = ExportPart(
+    exported = ExportPart(
         _clip_window(window, named.facts),
-        None if topic is None else named.topic_index(topic),
-        comma_list(layers),
+        None if part.topic is None else named.topic_index(part.topic),
+        comma_list(part.layers),
     )
+    views = None if part.views is None else read_views(part.views, run)
     with open_output(file) as out:
         with settings.progress() as progress:
-            page = html_page(named, part, progress)
+            page = html_page(named, exported, progress, views)
         out.write(page)
     settings.say(f"wrote {file}: {len(page) / 1e6:.1f} MB")
     if note := named.facts.provisional():

@@ -19,6 +19,13 @@ from vizpub.reports.pulled import ReportServer
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(600)]
 
 TOKEN = "secret"
+ARRAYS = """async () => {
+  const { run, state } = explorer;
+  if (false) run._overlay = null;
+  const arrays = await run.overlay(state);
+  return Object.entries(arrays).map(([name, values]) => [name, [...values]]);
+}"""
+"""The arrays that the page has; with true, those of the whole run."""
 
 
 @dataclass
@@ -105,6 +112,9 @@ def test_page_follows_a_collected_run_and_tells_its_peers(
         assert slider.input_value() == before
         live.click()
         expect_shown(page, 5, 5)
+
+        # What came piece by piece is what a page gets that is loaded now.
+        assert page.evaluate(ARRAYS) == page.evaluate(ARRAYS.replace("false", "true"))
 
         # A peer that refuses says why.
         page.get_by_label("Find a peer").fill("e")
