@@ -93,7 +93,7 @@ class History:
         Raises: as `peers`.
         """
         if chosen not in self.overlays:
-            arrays = {"times": self.times.astype(np.float64)}
+            arrays: dict[str, npt.NDArray[Any]] = {"times": self.times.astype(np.float64)}
             arrays |= _columns("peer", self.peers(chosen))
             if chosen.topics and chosen.relays:
                 arrays |= _columns("subscriber", self.peers(replace(chosen, relays=False)))
