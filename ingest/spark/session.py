@@ -40,8 +40,12 @@ _WORKER_GONE = re.compile(
     "Python worker exited unexpectedly|reading the port number from .* stdout"
 )
 """A worker, or the process that it would have been forked from."""
-_CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
-"""The whole message of py4j where a reply is cut off; a complete reply continues after it."""
+_CUT_OFF = re.compile(
+    r"An error occurred while calling [\w.]+|(?:[a-z]\w*\.)*[a-z]\w* does not exist in the JVM"
+)
+"""The whole message of py4j where a reply is cut off; a complete reply continues after the first,
+and finds each package.
+"""
 JAVA_GONE = (
     "its Java process has ended, for example because memory ran out; run the same command again"
 )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -81,6 +82,8 @@ def _find(space: dict[str, Any], name: str) -> FunctionType:
     found = vars(space[owner])[method] if owner else space[method]
     if isinstance(found, property):
         found = found.fget
+    elif isinstance(found, cached_property):
+        found = found.func
     assert isinstance(found, FunctionType), f"{name} is wrapped in something"
     return found
 

@@ -30,7 +30,8 @@ NOTHING = "nothing"
 _SAID = (
     *("No such file", "No files found"),
     # Spark has several names for it, and one more for a folder without files.
-    *("PATH_NOT_FOUND", "java.io.FileNotFoundException", "UNABLE_TO_INFER_SCHEMA"),
+    *("PATH_NOT_FOUND", "java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"),
+    "UNABLE_TO_INFER_SCHEMA",
 )
 """The words by which the programs say so."""
 

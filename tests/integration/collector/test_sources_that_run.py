@@ -35,11 +35,11 @@ ROOT = Path(__file__).parents[3]
 def collected(spark: SparkSession, folder: Path, report: Callable[[str], None]) -> StoredRun:
     """The run of what is reported, appended in two steps: half of it is closed first."""
     with serving(collector_in(folder)) as served:
-        report(f"http://127.0.0.1:{served.port}/v1/runs/lab")
         intake = served.web.intake
+        reserve(intake.place)
+        report(f"http://127.0.0.1:{served.port}/v1/runs/lab")
         last = intake.ending.last
         assert last is not None, "the end was marked"
-        reserve(served.web.intake.place)
         appending = BatchAppender(partial(ingest_in, spark), BatchJob(str(folder), "lab"))
         _wait(served, intake._close(last // 2))
         list(appending.append_until(intake.closed_at))

@@ -114,6 +114,8 @@ def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
         BrokenPipeError("[Errno 32] Broken pipe"),
         Py4JNetworkError("Answer from Java side is empty"),
         Py4JError("An error occurred while calling o42.parquet"),
+        Py4JError("java does not exist in the JVM"),
+        Py4JError("org.apache does not exist in the JVM"),
     ],
 )
 def test_answer_that_breaks_off_is_told_as_the_end_of_java(error: Exception) -> None:
