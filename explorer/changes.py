@@ -21,7 +21,7 @@ _MOST_PEERS = 2**19
 
 
 def find_changes(old: Arrays, new: Arrays) -> dict[str, npt.NDArray[Any]] | None:
-    """What makes the new answer of the old one; null where the whole answer is as good.
+    """Find the changes from the old to the new answer; null where the whole answer is as good.
 
     `times` are those after the first `same`; of each kind of rows, `…_removed` are places in the
     old answer and `…_added` places in the new one, whose values are in the columns. A rank of the

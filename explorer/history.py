@@ -23,8 +23,7 @@ from vizpub.explorer.periods import (
     subtract,
     unite,
 )
-from vizpub.explorer.relays import Activity, arrivals, ends_of_links
-from vizpub.model.arrays import Int32s, Int64s, Integers
+from vizpub.model.arrays import Int32s, Int64s
 from vizpub.model.errors import UseError
 from vizpub.questions.names import NamedRun
 
@@ -38,6 +37,17 @@ class Pairs(NamedTuple):
     dst: Int32s
     begin: Int32s
     end: Int32s
+
+
+class _Activity(NamedTuple):
+    """Times in which peers have links for topics, or receive or forward their messages: a row for
+    each, in ticks. Peers are relays of the topics while they do not subscribe.
+    """
+
+    topic: Int64s
+    peer: Int64s
+    begin: Int64s
+    end: Int64s
 
 
 @dataclass(frozen=True)
@@ -143,7 +153,7 @@ class History:
 
         Raises: UseError.
         """
-        parts = [self._ranked(ends_of_links(self._links))]
+        parts = [self._ranked(_ends_of_links(self._links))]
         if self.run.stored.has("receptions"):
             parts.append(self._intervals_of_arrivals())
         without = subtract(unite(parts), self.subscriptions)
@@ -159,7 +169,7 @@ class History:
 
     def _intervals_of_arrivals(self) -> RankedPeriods:
         """The intervals in which peers received or forwarded messages without a subscription."""
-        clock, all_arrivals = self.run.clock, arrivals(self.run)
+        clock, all_arrivals = self.run.clock, _arrivals(self.run)
         key = all_arrivals.topic * self.size + all_arrivals.peer
         rank = (np.searchsorted(self.times, all_arrivals.begin, side="right") - 1).astype(np.int32)
         at_tick = RankedPeriods(key, rank, rank + 1)
@@ -171,7 +181,7 @@ class History:
         begin, end = (ranks(self.times, at) for at in (start, start + clock.ticks_per_interval))
         return join_periods(key[is_relayed], begin, end)
 
-    def _ranked(self, activity: Activity) -> RankedPeriods:
+    def _ranked(self, activity: _Activity) -> RankedPeriods:
         begin, end = (ranks(self.times, ticks) for ticks in (activity.begin, activity.end))
         return join_periods(activity.topic * self.size + activity.peer, begin, end)
 
@@ -239,7 +249,35 @@ class History:
         return self.run.stored.read_unordered("subscriptions", ["peer", "topic", *_PERIOD])
 
 
-def _ints(rows: pa.Table, column: str) -> Integers:
+def _ends_of_links(links: pa.Table) -> _Activity:
+    """Both ends of each link that is for a topic, as long as it lasts."""
+    of_topic = links.filter(pc.field("topic").is_valid())
+    topic, begin, end = (_ints(of_topic, name) for name in ("topic", "valid_from", "valid_to"))
+    peer = np.concatenate([_ints(of_topic, name) for name in ("src", "dst")])
+    return _Activity(np.tile(topic, 2), peer, np.tile(begin, 2), np.tile(end, 2))
+
+
+def _arrivals(run: NamedRun) -> _Activity:
+    """The receiver and the previous hop of each copy of a message, at the tick of the arrival. Left
+    out are its publisher, and receivers of which it is unknown whether they subscribed then.
+    """
+    columns = ["message", "peer", "previous_hop", "tick", "subscribed"]
+    rows = run.stored.read_unordered("receptions", columns)
+    published = run.stored.read("publications", ["message", "topic", "publisher"])
+    rows = rows.join(published, "message", join_type="inner").filter(pc.field("topic").is_valid())
+    parts = []
+    for end in ("peer", "previous_hop"):
+        publishes = pc.fill_null(pc.equal(rows[end], rows["publisher"]), False)
+        part = rows.filter(pc.and_(pc.is_valid(rows[end]), pc.invert(publishes)))
+        if end == "peer":
+            part = part.filter(pc.field("subscribed").is_valid())
+        parts.append(part.select([end, "topic", "tick"]).rename_columns(["peer", "topic", "tick"]))
+    distinct = pa.concat_tables(parts).group_by(["peer", "topic", "tick"]).aggregate([])
+    peer, topic, tick = (_ints(distinct, name) for name in ("peer", "topic", "tick"))
+    return _Activity(topic, peer, tick, tick + 1)
+
+
+def _ints(rows: pa.Table, column: str) -> Int64s:
     values: Int64s = rows[column].to_numpy().astype(np.int64)
     return values
 

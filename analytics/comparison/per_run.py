@@ -307,12 +307,12 @@ def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[s
     """Messages that a peer refused, if hit ratios are compared."""
     if not any((metric_.column or metric_.name) in _OF_HITS for metric_ in metrics):
         return
-    refused = {run.facts.name: _refused(run) for run in runs}
+    refused = {run.facts.name: _count_refused(run) for run in runs}
     if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
         yield f"the hit ratios leave out messages that a peer refused ({counts} in total)"
 
 
-def _refused(run: Run) -> int:
+def _count_refused(run: Run) -> int:
     return len(run.stored.read("metrics/messages", ["message"], ~not_refused()))
 
 

@@ -69,7 +69,7 @@ def _write_help(command: Any, ctx: Any, formatter: Any) -> None:
     for title, block in _BLOCK.findall(text):
         formatter.write(f"\n{title or 'Examples'}:\n")
         for line in block.splitlines():
-            formatter.write(_continued(line, formatter.width))
+            formatter.write(_break_line(line, formatter.width))
     for paragraph in filter(None, rest):
         _write_paragraph(formatter, paragraph)
     panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -120,8 +120,8 @@ def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _continued(line: str, width: int) -> str:
-    """A line of a shell, broken between words and continued where it is too long."""
+def _break_line(line: str, width: int) -> str:
+    """Break a line of a shell between words where it is too long."""
     lines = ["  "]
     for word in _WORD.findall(line) if len(line) + 2 > width else [line]:
         if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > width:
