@@ -61,7 +61,7 @@ def test_overlay_is_open_to_all(
     page = looking.open("intervals", query)
     if "sel" in query:
         expect(page.get_by_label("Selected peer").locator(".values")).to_be_visible()
-    page.locator("main .chooser summary").click()
+    page.get_by_text("Curves", exact=True).click()
     assert found(looking) == []
 
 

@@ -221,7 +221,7 @@ def test_part_shows_its_window_topic_and_layers_only(
         assert looking.said() == (len(among), len(pairs))
     assert page.evaluate("() => [explorer.run.clock.first, explorer.run.clock.last]") == [*WINDOW]
     page.get_by_text("About this file").click()
-    told = page.locator(".file .menu")
+    told = page.locator(".file[open] .menu")
     for words in (f"intervals {WINDOW[0]} to {WINDOW[1]}", run.topics[TOPIC], "ring"):
         expect(told).to_contain_text(words)
     published = [

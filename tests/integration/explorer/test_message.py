@@ -259,7 +259,7 @@ def test_hostile_names_of_messages_are_text(look: Look, plays: Plays) -> None:
     for message in (*sorted(refused)[:2], TAKEN.index("</node><script>alert(1)</script>]]>&amp;")):
         looking.open("hostile", f"m={message}&view=table", "message")
         assert page.locator("h1").get_attribute("title") == TAKEN[message]
-        page.locator("summary").click()
+        page.get_by_text("The same by command and Cypher").click()
     assert page.locator("script").count() == 2
     assert page.locator("main b").count() == 0
     assert dialogs == []

@@ -6,6 +6,7 @@ import inspect
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -134,6 +135,18 @@ def test_signal_during_write_ends_with_its_code_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture
+def plain_signals() -> Iterator[None]:
+    """As in a process without Spark, whose handler of SIGINT may be left from another test."""
+    handlers = {number: signal.getsignal(number) for number in END_WORDS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("plain_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_that_a_library_wraps_in_its_error_stays_a_signal(number: signal.Signals) -> None:
     """DuckDB does so while it reads a table of Python's."""
@@ -155,6 +168,7 @@ def raise_signal(number: int) -> None:
     signal.raise_signal(number)
 
 
+@pytest.mark.usefixtures("plain_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_while_options_are_read_is_named(number: signal.Signals) -> None:
     failing = typer.Typer(cls=CommandGroup)
