@@ -385,9 +385,10 @@ READING = """
 import asyncio, sys
 from pathlib import Path
 from vizpub.collector.inputs.kafka_topic import Topic, read_config
-from tests.integration.collector.test_kafka import Case, Rules
+from vizpub.collector.closing import ClosingRules
+from tests.integration.collector.test_kafka import Case
 
-case = Case(Path(sys.argv[1]), Topic(sys.argv[2], sys.argv[3]), rules=Rules(ahead=2))
+case = Case(Path(sys.argv[1]), Topic(sys.argv[2], sys.argv[3]), rules=ClosingRules(ahead=2))
 case.run(lambda _: asyncio.Event().wait())
 """
 
@@ -407,6 +408,7 @@ def test_killed_reading_takes_every_message_once(tmp_path: Path, broker: Broker,
         before = len(case.taken())
         process = subprocess.Popen(command, cwd=ROOT)
         while len(case.taken()) == before < len(sent):
+            assert process.poll() is None, "it ended by itself"
             time.sleep(0.01)
         time.sleep(0.1 * rng.random())
         process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isclose
 from statistics import fmean
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from tests.support.arrivals import PEERS, Row, naive_hops, random_arrivals
 from vizpub.analytics.messages.message_fold import (
@@ -25,8 +27,10 @@ from vizpub.analytics.messages.message_fold import (
     join_capabilities,
 )
 from vizpub.analytics.messages.message_measures import exact_sums
+from vizpub.analytics.own import Message, OwnFunction
 from vizpub.model.clock import OPEN
 from vizpub.model.metrics import METRICS_MESSAGES
+from vizpub.model.own import OwnMetric
 from vizpub.model.tables import RECEPTIONS
 
 TOPICS, TICKS_PER_INTERVAL = 4, 100
@@ -610,3 +614,34 @@ def test_largest_numbers_keep_messages_and_peers_apart() -> None:
     (received,), (measured,) = found["receptions"], found["metrics/messages"]
     assert (received["first"], received["hop"], received["subscribed"]) == (True, 1, True)
     assert (measured["eligible"], measured["delivered"]) == (1, 1)
+
+
+@pytest.mark.parametrize("reports_arrivals", [True, False])
+def test_own_metric_sees_what_is_known_of_a_message(reports_arrivals: bool) -> None:
+    world = random_world(5, 40)
+    world = world if reports_arrivals else replace(world, receptions=None)
+    own = tuple(
+        OwnFunction(
+            OwnMetric(f"own_{name}", "message"),
+            cloudpickle.dumps(partial(field_of_message, name)),  # type: ignore[no-untyped-call]
+        )
+        for name in ("topic", "publisher", "time_us")
+    )
+    fold = replace(fold_of(world), own=own)
+    rows = [
+        row
+        for name, part in fold(batches(rows_of(world), 30))
+        if name == METRICS_MESSAGES.name
+        for row in part.to_pylist()
+    ]
+    assert len(rows) == len(world.publications)
+    for row, published in zip(rows, world.publications, strict=True):
+        for name in ("topic", "publisher", "time_us"):
+            value = published[name] if reports_arrivals else None
+            assert row[f"own_{name}"] == value, (name, published)
+
+
+def field_of_message(name: str, message: Message) -> float | None:
+    """What an own metric sees; null = unknown."""
+    value: float | None = getattr(message, name)
+    return value
