@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -83,6 +84,8 @@ class Appending:
     named: tuple[str, ...] = ()
     """The messages that new input names."""
     made: dict[str, TableEntry] = field(default_factory=dict)
+    held: list[tuple[Sequence[Step], Sequence[Table]]] = field(default_factory=list)
+    """What is made at the next flush."""
 
     @property
     def manifest(self) -> Manifest:
@@ -115,6 +118,14 @@ class Appending:
         return Uncut(directory)
 
     def make_from_whole_input(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
+        self.held.append((chosen, makes))
+
+    def flush(self) -> None:
+        for chosen, makes in self.held:
+            self._make(chosen, makes)
+        self.held.clear()
+
+    def _make(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
         names = [{"table": "receptions", "kind": "message", "name": name} for name in self.named]
         taken = [one.selected_rows for one in self.plan.earlier_rows("publications")]
         tables = {
@@ -128,9 +139,6 @@ class Appending:
             if table.name not in self.made:
                 put(self.writer.directory / table.name, table.arrow.empty_table())
                 self.made[table.name] = TableEntry(table.name, 0)
-
-    def flush(self) -> None:
-        """Nothing is held."""
 
 
 def put(folder: Path, rows: pa.Table) -> None:
@@ -313,6 +321,22 @@ class TestNamesBefore:
         plan = Appending({"publications": rows}, boundary=Boundary(SINCE, SINCE, 1)).plan
         assert told(plan.earlier_rows("publications"), "name") == ["m1", "m2"]
         assert plan.variables["messages_before"] == 3
+
+    def test_whole_ingest_takes_every_row_and_numbers_from_0(self) -> None:
+        first = min(ANEW.variables[name] for name in ("unsettled", "last_before", "boundary"))
+        last = max(ANEW.variables[name] for name in ("unsettled", "last_before", "boundary"))
+        assert first == last == -OPEN
+        assert (ANEW.variables["first_open"], ANEW.variables["messages_before"]) == (0, 0)
+        assert ANEW.late_messages() == 0
+
+    @pytest.mark.parametrize(("earlier", "total"), [(3, 7), (None, 4)])
+    def test_counts_add_to_those_of_a_run_that_has_them(self, earlier: Any, total: int) -> None:
+        source = SimpleNamespace(
+            combine_tallies=sum, find_reversal=lambda combined, before: None, tables={}
+        )
+        job = Appending(source=source)
+        plan = AppendPlan(cast(Job, job), replace(job.base, totals=earlier), BEFORE)
+        assert plan.combine_counts(cast(Any, 4)) == total
 
     def test_names_are_unknown_without_a_run_or_table(self) -> None:
         assert ANEW.earlier_rows("peers") == Appending().plan.earlier_rows("peers") == []
