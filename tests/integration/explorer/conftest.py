@@ -87,7 +87,10 @@ class Looking:
     def wait(self) -> None:
         """Until all that was asked for is drawn."""
         self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
-        self.page.evaluate("() => explorer.ready")
+        # One that is left is gone at any moment.
+        self.page.evaluate("() => globalThis.explorer?.ready")
+        self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
+        self.page.evaluate("() => globalThis.explorer?.ready")
 
     def state(self, **changes: Any) -> None:
         """Change what is shown, as the controls do."""
