@@ -37,7 +37,15 @@ from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
 from vizpub.model.run import Boundary
 from vizpub.model.tables import table as table_of
-from vizpub.runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
+from vizpub.runstore.manifest import (
+    LATE_MESSAGES,
+    MOST_BOUNDARIES,
+    Change,
+    Manifest,
+    Part,
+    Since,
+    TableEntry,
+)
 from vizpub.runstore.writer import RunWriter
 
 INTERVALS, TICKS, SINCE = 12, 10, 8
@@ -83,6 +91,9 @@ class Appending:
     """What earlier ingests kept of folded tables."""
     named: tuple[str, ...] = ()
     """The messages that new input names."""
+    window: int | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Of the run before."""
     made: dict[str, TableEntry] = field(default_factory=dict)
     held: list[tuple[Sequence[Step], Sequence[Table]]] = field(default_factory=list)
     """What is made at the next flush."""
@@ -99,7 +110,8 @@ class Appending:
             for name, rows in self.older.items()
         }
         carry = {name: TableEntry(f"carry/{name}", len(rows)) for name, rows in self.kept.items()}
-        return Manifest("run", "reports", (), {}, clock=BEFORE, tables=tables, carry=carry)
+        before = Manifest("run", "reports", (), {"message_window": self.window}, clock=BEFORE)
+        return replace(before, tables=tables, carry=carry, notes=self.notes)
 
     @property
     def plan(self) -> IngestPlan:
@@ -338,6 +350,15 @@ class TestNamesBefore:
         plan = AppendPlan(cast(Job, job), replace(job.base, totals=earlier), BEFORE)
         assert plan.combine_counts(cast(Any, 4)) == total
 
+    def test_older_rows_are_needed_from_the_first_message_or_interval_on(self) -> None:
+        rows: Rows = {"publications": [{"message": 0}], "receptions": [{"message": 0}]}
+        plan = Appending(rows, boundary=Boundary(SINCE, 5, 3, 2)).plan
+        assert plan.needed_parts("publications")[1] == Since("message", 2)
+        assert plan.needed_parts("receptions")[1] == Since("interval", 5)
+
+    def test_run_without_publications_has_no_late_messages(self) -> None:
+        assert Appending().plan.late_messages() == 0
+
     def test_names_are_unknown_without_a_run_or_table(self) -> None:
         assert ANEW.earlier_rows("peers") == Appending().plan.earlier_rows("peers") == []
 
@@ -397,6 +418,25 @@ class TestBoundary:
         appending = Appending(before, boundary=None, named=tuple(named))
         assert naive_boundary(before, named) == expected
         assert appending.plan.find_boundary() == expected
+
+    @pytest.mark.parametrize(
+        ("named", "first", "late"),
+        [(["m0"], 3, 1), (["m0", "m1", "m2"], 2, 2), (["m2"], 2, 0), ([], 3, 0)],
+    )
+    def test_final_messages_that_are_named_are_counted_and_stay(
+        self, named: list[str], first: int, late: int
+    ) -> None:
+        """A window of 2 after interval 7: messages up to interval 5 are final."""
+        rows = [{"message": m, "name": f"m{m}", "interval": i} for m, i in enumerate([2, 5, 7])]
+        before: Rows = {"publications": rows, "receptions": [], "rejections": []}
+        appending = Appending(
+            before, boundary=None, named=tuple(named), window=2, notes={LATE_MESSAGES: 4}
+        )
+        plan = appending.plan
+        boundary = plan.find_boundary()
+        assert boundary is not None
+        assert boundary.message == first
+        assert plan.late_messages() == 4 + late
 
     def test_boundary_without_messages_is_where_settling_ends(self) -> None:
         assert ANEW.find_boundary() is None
