@@ -170,9 +170,20 @@ def _query_parameters(ctx: typer.Context) -> list[Parameter]:
 
 
 @_completer
+def complete_compared(ctx: typer.Context) -> Iterable[str]:
+    """Columns of the metrics tables."""
+    return _metric_columns()
+
+
+@_completer
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics tables, and of deliveries."""
+    from vizpub.model.metrics import DELIVERY_METRICS
+
+    return sorted({*_metric_columns(), *DELIVERY_METRICS})
+
+
+def _metric_columns() -> list[str]:
     from vizpub.model.metrics import METRICS
 
-    columns = {name for table in METRICS for name in table.names if name not in table.key}
-    return sorted({*columns, "delay_us", "hop"})
+    return sorted({name for table in METRICS for name in table.names if name not in table.key})

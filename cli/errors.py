@@ -139,9 +139,12 @@ def raising_signals(end: Callable[[int], None]) -> Iterator[None]:
         end(number)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handlers = {number: signal.getsignal(number) for number in _ENDS if in_main_thread}
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    handlers = {number: handler for number, handler in handlers.items() if handler in usual}
+    handlers = {
+        number: handler
+        for number in _ENDS
+        if in_main_thread and (handler := signal.getsignal(number)) in usual
+    }
     for number in handlers:
         signal.signal(number, handle)
     try:

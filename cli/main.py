@@ -116,12 +116,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        import vizpub
 
-        try:
-            print(f"vizpub {version('vizpub')}")
-        except PackageNotFoundError:
-            print("vizpub (from a checkout)")
+        print(f"vizpub {vizpub.__version__}")
         raise typer.Exit
 
 

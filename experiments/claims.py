@@ -39,6 +39,8 @@ POINT_OF_ONE = "a point is one group"
 TWO_TERMS = "an order needs at least two terms"
 
 Outcome = Literal["met", "not met", "cannot be told", "shown", "unknown"]
+JUDGED: tuple[Outcome, ...] = ("not met", "cannot be told", "met")
+"""Outcomes of what could be judged, worst first."""
 _SIGN = {1: "<", 0: "=", -1: ">"}
 _Test = Callable[[float], bool]
 _EXACT = 1e-9
@@ -81,7 +83,7 @@ def summarize_claims(judged: Sequence[JudgedClaim]) -> str:
 def _count_outcomes(judged: Sequence[JudgedClaim], noun: str) -> str:
     """'3 of 5 published claims met, 1 cannot be told, 2 shown'."""
     counts = Counter[str](claim.outcome for claim in judged)
-    total = sum(counts[outcome] for outcome in ("met", "not met", "cannot be told"))
+    total = sum(counts[outcome] for outcome in JUDGED)
     parts = [f"{counts['met']} of {amount(total, noun)} met"] if total else []
     rest = ("cannot be told", "shown", "unknown")
     return ", ".join([*parts, *(f"{counts[name]} {name}" for name in rest if counts[name])])
@@ -325,11 +327,8 @@ class OrderClaim(_ClaimFields, frozen=True, kw_only=True, tag="order"):
             _judge_increase(results.difference(self.metric, terms, self.during))
             for terms in pairwise(self.order)
         }
-        outcome: Outcome = next((one for one in _WORST_FIRST if one in outcomes), "unknown")
+        outcome: Outcome = next((one for one in JUDGED if one in outcomes), "unknown")
         return self._judgement(ours.strip(), outcome)
-
-
-_WORST_FIRST: tuple[Outcome, ...] = ("not met", "cannot be told", "met")
 
 
 def _judge_increase(difference: Estimate) -> Outcome:

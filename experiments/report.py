@@ -151,8 +151,10 @@ def evaluate_runs(experiment: Experiment, runs: Sequence[PlannedRun]) -> Finding
     results = ExperimentResults(replicas, own_metrics_of(experiment.own_functions))
     content = experiment.content
     judged = []
-    for claim in (*content.published, *content.expected):
-        result = replace(claim.judge(results), expected=claim in content.expected)
+    claims = [*((claim, False) for claim in content.published)]
+    claims += [(claim, True) for claim in content.expected]
+    for claim, is_expected in claims:
+        result = replace(claim.judge(results), expected=is_expected)
         if claim.only not in (None, experiment.scale) and result.outcome != "unknown":
             deviation = f"judged at scale {claim.only}"
             result = replace(result, outcome="shown", deviation=deviation)

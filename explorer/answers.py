@@ -31,9 +31,9 @@ def overlay(history: History, chosen: OverlayPart, older: History | None = None)
     """`times` (ticks), and the periods of peers and pairs, in ranks among them; of a run that has
     grown since it was `older`, what has changed.
     """
-    arrays, changes = history.overlay(chosen), None
-    if older is not None and chosen in older.overlays:
-        changes = find_changes(older.overlays[chosen], arrays)
+    arrays = history.overlay(chosen)
+    before = older.overlays.get(chosen) if older else None
+    changes = None if before is None else find_changes(before, arrays)
     return ARRAYS, pack({"changes": changes is not None}, changes or arrays)
 
 

@@ -102,8 +102,9 @@ class History:
 
         Raises: as `peers`.
         """
-        if chosen not in self.overlays:
-            arrays: dict[str, npt.NDArray[Any]] = {"times": self.times.astype(np.float64)}
+        arrays = self.overlays.get(chosen)  # once: another thread may replace it
+        if arrays is None:
+            arrays = {"times": self.times.astype(np.float64)}
             arrays |= _columns("peer", self.peers(chosen))
             if chosen.topics and chosen.relays:
                 arrays |= _columns("subscriber", self.peers(replace(chosen, relays=False)))
@@ -111,7 +112,7 @@ class History:
                 src, dst, begin, end = self.pairs(chosen)
                 arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
             self.overlays = {chosen: arrays}
-        return self.overlays[chosen]
+        return arrays
 
     def peers(self, chosen: OverlayPart) -> RankedPeriods:
         """Presence of peers; with topics, their subscriptions, and when peers relay them. Raises:

@@ -17,7 +17,7 @@ from vizpub.explorer.messages import MessageOrder
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName
-from vizpub.model.tables import RECEPTIONS, TABLES
+from vizpub.model.tables import TABLES
 from vizpub.questions import sql
 from vizpub.questions.names import NAMED, NamedRun
 
@@ -155,9 +155,10 @@ def _statement(run: NamedRun, definition: Table, where: str, order: MessageOrder
     if order.by and order.by not in columns:
         raise UnknownName(f"column of {definition.name}", order.by, columns)
     sorting = _order_columns(definition, order)
-    # What the view computes beside the stored columns is not in exported files either.
-    stored = " SELECT * EXCLUDE (delay_us)" if definition.name == RECEPTIONS.name else ""
-    return f"FROM {sql.sql_name(definition.name)}{stored}{where} ORDER BY {sorting}"
+    # Exported files have no computed columns either.
+    computed = ", ".join(sql.COMPUTED.get(definition.name, {}))
+    chosen = f" SELECT * EXCLUDE ({computed})" if computed else ""
+    return f"FROM {sql.sql_name(definition.name)}{chosen}{where} ORDER BY {sorting}"
 
 
 def _order_columns(definition: Table, order: MessageOrder) -> str:

@@ -317,6 +317,8 @@ METRICS = (
     METRICS_MESSAGES,
     METRICS_PERCOLATION,
 )
+DELIVERY_METRICS = ("delay_us", "hop")
+"""Numbers of each delivery, which questions compute."""
 OF_MESSAGES = frozenset(
     {column.name for column in (*_HITS, *METRICS_MESSAGES)}
     | {"hit_ratio_in_interval", "rejected_publications"}

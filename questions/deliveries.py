@@ -10,7 +10,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE, PUBLICATION_TIMES, TIMES
 from vizpub.model.tables import table
 from vizpub.questions.names import NamedRun
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer
 
 PUBLICATION_UNKNOWN = "the publication was not reported"
 
@@ -87,8 +87,6 @@ _NAMES = {
     for key, names in (("message", "publications"), ("topic", "topics"), ("peer", "peers"))
 }
 """The name for each index."""
-DELIVERY_METRICS = ("delay_us", "hop")
-"""Numbers of each delivery, in `delays`."""
 COUNTED_BY = (*_NAMES, "interval")
 """What the counts of `count_reasons` can be apart by."""
 
@@ -142,17 +140,16 @@ def _answer(
     run: NamedRun, question: str, layers: Sequence[str] | None, *, of: str, **values: object
 ) -> pa.Table:
     """The answer to a question about the reasons of some messages."""
-    chosen = list(run.checked_layers(layers) or ())
     reasons = _REASONS.format(
         of=of,
         nobody=NOBODY,
         # Without links, nobody's neighbours are known.
         alone=0 if run.stored.has("links") else "NULL",
-        of_layers="list_contains($layers, layer)" if chosen else "true",
+        of_layers=OF_LAYERS,
         **{name: _rows_of(run, name) for name in ("links", "presence", "rejections")},
     )
-    values |= {"layers": chosen} if chosen else {}
-    return read_answer(run.stored, reasons + question, **values)
+    chosen = list(run.checked_layers(layers) or ()) or None
+    return read_answer(run.stored, reasons + question, layers=chosen, **values)
 
 
 def _rows_of(run: NamedRun, name: str) -> str:

@@ -16,7 +16,7 @@ from vizpub.model.errors import UseError
 from vizpub.questions.names import NamedRun
 from vizpub.questions.run import Run
 from vizpub.questions.snapshots import copies_of, distinct_links
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer
 
 ABSENT = "is not present at"
 
@@ -25,11 +25,10 @@ _TOPIC = pa.schema(
     + [(name, pa.list_(pa.string())) for name in ("layers", "topics")]
 )
 _VALID = "valid_from <= $at AND valid_to > $at"
-_OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
 
 _TOPICS = f"""
 WITH taken AS (SELECT DISTINCT peer, topic FROM subscriptions WHERE {_VALID}),
-     pairs AS (SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS}),
+     pairs AS (SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {OF_LAYERS}),
      linked AS (SELECT one.topic, count(*) AS links FROM pairs
                 JOIN taken one ON one.peer = src
                 JOIN taken other ON other.peer = dst AND other.topic = one.topic GROUP BY ALL),

@@ -25,17 +25,12 @@ import pyarrow.compute as pc
 
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.model.metrics import METRICS
+from vizpub.model.metrics import DELIVERY_METRICS, METRICS
 from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
-from vizpub.questions.deliveries import (
-    DELIVERY_METRICS,
-    count_reasons,
-    delays,
-    reasons_of_message,
-)
+from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun

@@ -2,9 +2,8 @@
 
 Tables have the names of vizpub.model.tables (`metrics/peers` is `metrics.peers`), with the name of
 a peer, topic or message beside its dense index, as `src_name`; `receptions` also has `delay_us`,
-the time since the publication. They are read as the question needs
-them, a batch at a time, from the files of the run; a statement can read nothing else and writes no
-file.
+the time since the publication. They are read as the question needs them, a batch at a time, from
+the files of the run; a statement can read nothing else and writes no file.
 """
 
 from __future__ import annotations
@@ -39,10 +38,12 @@ FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'sto
 """
 """The statement that lists the tables."""
 LATE = "the query was stopped"
-_DELAY = """
-TRY_CAST(rows.time_us::HUGEINT - "names of message".time_us AS BIGINT) AS delay_us
-"""
+OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
+"""The condition of links of some layers; null = of all."""
+_DELAY = 'TRY_CAST(rows.time_us::HUGEINT - "names of message".time_us AS BIGINT)'
 """Of an arrival; null where a time is unknown, or the difference exceeds 64 bits."""
+COMPUTED = {RECEPTIONS.name: {"delay_us": _DELAY}}
+"""Columns that a table has beside its stored ones and names, with their expressions."""
 _BATCH_ROWS = 10_000
 _STOPPED_S = 5.0
 """That a query may take to stop."""
@@ -229,8 +230,7 @@ def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table)
             joins.append(
                 f'LEFT JOIN {_stored_view(name_table)} {names} ON rows."{column}" = {names}.{index}'
             )
-    if table.name == RECEPTIONS.name:
-        columns.append(_DELAY)
+    columns += [f"{text} AS {name}" for name, text in COMPUTED.get(table.name, {}).items()]
     schema = table.name.rpartition("/")[0]
     if schema:
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")

@@ -75,9 +75,8 @@ def _write_help(command: Any, ctx: Any, formatter: Any) -> None:
     panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     for parameter in command.get_params(ctx):
         record = help_record(parameter, ctx)
-        if record is None or (is_argument := parameter.param_type_name == "argument") > bool(
-            record[1]
-        ):
+        is_argument = parameter.param_type_name == "argument"
+        if record is None or (is_argument and not record[1]):
             continue
         panel = "Arguments" if is_argument else parameter.rich_help_panel or "Options"
         panels.setdefault(panel, []).append(record)

@@ -25,7 +25,7 @@ from vizpub.experiments.cd_max.measuring import (
     measure_cases,
     overlay_cases,
 )
-from vizpub.experiments.claims import summarize_claims
+from vizpub.experiments.claims import JUDGED, summarize_claims
 from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown_table, number_text
 from vizpub.experiments.measured import (
     MeasuredExperiment,
@@ -116,7 +116,7 @@ def report_on(
     """Report on measured overlays: the tables, and then further sections by their titles."""
     cells, claims = compare_cells(results), judge_claims(results)
     outcomes = Counter(cell.outcome for cell in cells)
-    judged = sum(outcomes[name] for name in ("met", "not met", "cannot be told"))
+    judged = sum(outcomes[name] for name in JUDGED)
     summary = (
         f"{outcomes['met']} of {judged} values in the tables met, {outcomes['cannot be told']} "
         f"cannot be told, {outcomes['excluded']} excluded; {summarize_claims(claims)}"

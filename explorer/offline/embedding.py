@@ -88,12 +88,11 @@ class _Embedding:
         ]
 
     def _rows(self) -> EmbeddedRows:
-        part, run, subscribers, numbers = self._part, self._run, None, None
-        if part.topic is not None:
-            subscribers = self._history.peers(OverlayPart(topics=self._topics)).key
+        part, run = self._part, self._run
+        subscribers = None if part.topic is None else self._subscribers
+        numbers = None
         if part != ExportPart() and run.facts.knows("publications"):
-            _, table = messages.part(run, self._wanted, MessageOrder(), None)
-            numbers = table["message"].astype(np.int64)
+            numbers = self._messages[1]["message"].astype(np.int64)
         return EmbeddedRows(run, part.layers, part.topic, subscribers, numbers)
 
     def _facts(self) -> Answer:
@@ -131,14 +130,23 @@ class _Embedding:
         """The peers that never subscribe to the topic of the part."""
         if self._part.topic is None:
             return np.empty(0, np.int64)
-        members = self._history.peers(OverlayPart(topics=self._topics)).key
-        return np.setdiff1d(np.arange(self._history.size), members)
+        return np.setdiff1d(np.arange(self._history.size), self._subscribers)
+
+    @cached_property
+    def _subscribers(self) -> Integers:
+        """The peers of each subscription to the topic of the part."""
+        return self._history.peers(OverlayPart(topics=self._topics)).key
+
+    @cached_property
+    def _messages(self) -> tuple[messages.Meta, messages.Arrays]:
+        """The messages of the part: `messages.part`."""
+        return messages.part(self._run, self._wanted, MessageOrder(), None)
 
     def _of_messages(self) -> Iterator[Question]:
         history = self._history
         if not self._run.facts.knows("publications"):
             return
-        meta, table = messages.part(self._run, self._wanted, MessageOrder(), None)
+        meta, table = self._messages
         yield "messages", lambda: (answers.ARRAYS, pack({"names": meta["names"]}, table))
         for along in ("delay", "hop"):
             yield f"coverage {along} ", partial(answers.coverage, history, self._wanted, along)

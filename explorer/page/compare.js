@@ -203,7 +203,7 @@ class CompareScreen {
       this._curves.setSides(this._curveSides());
     }
     if (changed("by", "later", "curves")) this._showCurves();
-    if (changed("by", "later", "of", "colour", "size", "scale", "layout")) this._showControls();
+    if (changed("by", "later", "of", "colour", "size", "scale", "layout", "relays")) this._showControls();
     if (changed("by", "later", "window", "peer", "least", "most", "component")) this._showPart();
     this._showTime();
     if (changed("of", "layout", "relays")) this._load();

@@ -27,7 +27,7 @@ async function fetched(path, signal, post = {}) {
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   if (told.kind === "RunChanged") {
-    throw new Refused("This run was appended to or replaced: load the page again.", told.kind);
+    throw new Refused("This run was appended to or replaced: reload the page.", told.kind);
   }
   throw new Refused(told.error ?? `The server answered ${answer.status}.`, told.kind);
 }

@@ -38,9 +38,8 @@ export class MetricCurves {
     const values = await Promise.all(names.map((name) =>
       Promise.all(this._sides.map(({ run, skip }) => run.curve(name).then((all) => all.subarray(skip))))));
     if (this._asked !== names) return; // others were chosen meanwhile
-    this._curves = names.map((name, i) => this._curve(name, values[i]));
-    fill(this._clock.rows, this._curves.map(({ row }) => row));
-    if (this._ticks) this.show(this._ticks);
+    this._curves = names.map((name, i) => ({ name, values: values[i] }));
+    this.place();
   }
 
   /** Draw the curves where the axis has their intervals now. */

@@ -56,7 +56,7 @@ export class WindowControl {
     if (String(choices) !== this._choices) { // or the control would lose the focus
       this._choices = String(choices);
       this._select = select(choices, chosen, (ticks) => this._change(Number(ticks)),
-        { title: "What existed at any time in the last so much time" });
+        { title: "Show what existed at any time in the window" });
       fill(this.element, labelled("Window", this._select, { class: "field inline" }));
     }
     this._select.value = chosen;

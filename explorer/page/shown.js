@@ -94,6 +94,10 @@ export class Shown {
 
   /** Hops from the selected peer as values of a colour; NaN = unreachable, or none is selected. */
   get distances() {
+    return (this._distances ??= this._measure());
+  }
+
+  _measure() {
     const { far } = this;
     const values = new Float32Array(this.overlay.size).fill(NaN);
     far?.forEach((hop, peer) => hop !== FAR && (values[peer] = hop));

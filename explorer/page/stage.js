@@ -20,7 +20,6 @@ export function tools(picture, figure = null) {
 const SCALES = [[1, "PNG"], [2, "PNG, 2×"]];
 
 async function save(button, figure, scale) {
-  const text = button.textContent;
   button.disabled = true;
   try {
     await savePng(figure, scale);
@@ -28,7 +27,6 @@ async function save(button, figure, scale) {
     figure.failed(error);
   }
   button.disabled = false;
-  button.textContent = text;
 }
 
 const NARROW = matchMedia("(max-width: 760px)"); // as in style.css

@@ -229,6 +229,6 @@ class ThingScreen {
           h("a", { download: "", href: this.run.csv(query), "aria-label": `${text} as CSV` }, "CSV"))),
       rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": text },
         rowTable(this.run, table, part, shown, rows.length < total ? `The first ${number(rows.length)} of ${number(total)}` : ""))
-        : h("p", { class: "quiet" }, interval === null ? "None." : "None at that time."));
+        : h("p", { class: "quiet" }, interval === null ? "None." : "None at this time."));
   }
 }

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = PAGE.parent / "pictures"
 _FIGURE = re.compile(r"```sh\n(vizpub [^`]+)\n```\n\n!\[[^]]+\]\(pictures/gallery-([^)]+)\)")
-_RUNS = re.compile(r"^vizpub ((?:ingest|simulate) (?:.+\\\n)*.+)$", re.MULTILINE)
+_RUNS = re.compile(r"^vizpub ((?:ingest|lab simulate) (?:.+\\\n)*.+)$", re.MULTILINE)
 _COLOURS, _WIDTH = 128, 720
 """Colours and largest width of a picture."""
 
@@ -46,7 +46,8 @@ def drawn_in(page: str) -> list[Drawn]:
     return [Drawn(shlex.split(line)[1:], file) for line, file in _FIGURE.findall(page)]
 
 
-def _runs(page: str) -> Iterator[list[str]]:
+def runs_of(page: str) -> Iterator[list[str]]:
+    """The words behind `vizpub` that make the runs of the page."""
     for line in _RUNS.findall(page):
         words = shlex.split(line.replace("\\\n", " "))
         yield [str(ROOT / word) if word.startswith("examples/") else word for word in words]
@@ -71,7 +72,7 @@ def draw(workspace: str | None) -> None:
     """Draw all pictures, from the runs of the workspace or new ones."""
     page = PAGE.read_text("utf-8")
     with TemporaryDirectory() as place, chdir(place):
-        for words in () if workspace else _runs(page):
+        for words in () if workspace else runs_of(page):
             _call(*words, "--no-load")
         for one in drawn_in(page):
             _call(*(["--workspace", workspace] if workspace else []), *one.words)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.completion import complete_plotted, complete_runs
+from vizpub.cli.completion import complete_compared, complete_runs
 from vizpub.cli.options import Output, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
@@ -42,7 +42,7 @@ class _CompareOptions:
         typer.Option(
             metavar="A,B,…",
             help="Columns of metrics, or measures of whole runs (default: the usual ones).",
-            autocompletion=complete_plotted,
+            autocompletion=complete_compared,
         ),
     ] = None
     by: Annotated[

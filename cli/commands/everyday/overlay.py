@@ -137,13 +137,16 @@ class _MissedOptions:
 
     missed: Annotated[
         bool,
-        typer.Option("--missed", help="Print who never received it, and why; or of all messages."),
+        typer.Option(
+            "--missed",
+            help="Print who never received it and why; without MESSAGE, the reasons of the run.",
+        ),
     ] = False
     by: Annotated[
         str | None,
         typer.Option(
             metavar="topic|peer|interval|message",
-            help="With --missed, of all messages: count apart by this, or by several: "
+            help="With --missed and without MESSAGE: count separately by this, or by several: "
             "topic,interval.",
         ),
     ] = None
@@ -164,7 +167,7 @@ def message(
     part: _MissedOptions,
     message: OptionalMessage = None,
 ) -> None:
-    """Print how a message spread, or who missed it or any message, and why.
+    """Print how a message spread, or who missed it and why.
 
     A table shows the tree of first receptions with delays since the publication; the other formats
     have every reception, with times of the run.

@@ -62,8 +62,7 @@ def plot(
     `vizpub runs tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
     (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
-    and `hop` are those of every delivery.
-    `gauges/lookups` is a number of the system's own.
+    and `hop` are those of every delivery. `gauges/lookups` is a number of the system's own.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
@@ -289,7 +288,7 @@ def _distribution(
 
 def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
-    from vizpub.questions.deliveries import DELIVERY_METRICS
+    from vizpub.model.metrics import DELIVERY_METRICS
 
     if _are_gauges(metrics):
         return "gauges"

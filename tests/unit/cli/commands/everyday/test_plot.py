@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from tests.support.gallery import PAGE, PICTURES, drawn_in
+from tests.support.gallery import PAGE, PICTURES, drawn_in, runs_of
 from tests.support.words import tells
 from vizpub.analytics.options import STYLES
 from vizpub.cli.commands.everyday.drawing import APPLIES
@@ -249,6 +249,17 @@ def test_gallery_has_every_kind_style_and_figure_with_a_small_picture() -> None:
         assert one.path.stat().st_size < 150_000
     pictures = {path.name for path in PICTURES.glob("gallery-*")}
     assert pictures == {one.path.name for one in drawn}
+
+
+def test_gallery_begins_with_the_runs_that_it_draws() -> None:
+    page = PAGE.read_text("utf-8")
+    names = {
+        words[words.index(option) + 1]
+        for words in runs_of(page)
+        for option in ("--run", "--ingest")
+        if option in words
+    }
+    assert {one.words[1] for one in drawn_in(page) if one.words[0] == "plot"} <= names
 
 
 def test_gallery_uses_only_options_that_apply() -> None:
