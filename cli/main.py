@@ -116,9 +116,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        import vizpub
+        from vizpub.model.version import __version__
 
-        print(f"vizpub {vizpub.__version__}")
+        print(f"vizpub {__version__}")
         raise typer.Exit
 
 

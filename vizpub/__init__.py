@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    __version__: str
     from vizpub.analytics import figures as figures
     from vizpub.analytics.graphframes import graphs as graphs
     from vizpub.analytics.own import Interval as Interval
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from vizpub.graphstore.server.connection import find_connection as find_connection
     from vizpub.model import errors as errors
     from vizpub.model.errors import VizpubError as VizpubError
+    from vizpub.model.version import __version__ as __version__
     from vizpub.questions.frames import Frame as Frame
     from vizpub.questions.run import Where as Where
     from vizpub.reports.files import ReportReader as ReportReader
@@ -71,6 +71,7 @@ _PLACES = {
     "System": "vizpub.simulators.engine.network",
     "VizpubError": "vizpub.model.errors",
     "Where": "vizpub.questions.run",
+    "__version__": "vizpub.model.version",
     "ask": "vizpub.calls",
     "compare": "vizpub.calls",
     "find_connection": "vizpub.graphstore.server.connection",
@@ -88,7 +89,7 @@ _MODULES = {
     "py2neo_bridge": "vizpub.graphstore.ask.py2neo_bridge",
 }
 """The public modules, by their public names."""
-__all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604 - names, as text
+__all__ = sorted({*_PLACES, *_MODULES} - {"__version__"})  # noqa: PLE0605 - names, as text
 
 
 def __getattr__(name: str) -> object:
@@ -97,23 +98,11 @@ def __getattr__(name: str) -> object:
         found: object = import_module(_MODULES[name])
     elif name in _PLACES:
         found = getattr(import_module(_PLACES[name]), name)
-    elif name == "__version__":
-        found = _installed_version()
     else:
         raise AttributeError(f"module 'vizpub' has no attribute '{name}'")
     globals()[name] = found
     return found
 
 
-def _installed_version() -> str:
-    """The version, as `vizpub --version` prints it."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("vizpub")
-    except PackageNotFoundError:
-        return "from a checkout"
-
-
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*_PLACES, *_MODULES]
