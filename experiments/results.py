@@ -50,8 +50,6 @@ _COUNTS = {"sent": "messages", "bytes": "bytes", "received": "messages", "lost":
 
 
 UNLIKE_PARTS = "one part is a total and the other is a mean"
-_TOTALS = ("sum over", "whole simulation")
-"""What `over` of a total begins with."""
 _OVER = " / "
 """Separates two metrics of the same runs: their quotient."""
 
@@ -64,9 +62,10 @@ def check_metric(name: str, table: str = "", own_metrics: Sequence[OwnMetric] = 
         parts = name.split(_OVER, 1)
         for part in parts:
             check_metric(part, own_metrics=own_metrics)
-        overs = [describe_metric(part, own_metrics).over for part in parts]
-        if len({over.startswith(_TOTALS) for over in overs}) > 1:
-            raise UseError(f"{name}: {UNLIKE_PARTS} ({'; '.join(overs)})")
+        metrics = [describe_metric(part, own_metrics) for part in parts]
+        if len({metric.is_total for metric in metrics}) > 1:
+            overs = "; ".join(metric.over for metric in metrics)
+            raise UseError(f"{name}: {UNLIKE_PARTS} ({overs})")
         return
     if not table and (name in EXPERIMENT_METRICS or _parse_message_count(name)):
         return
@@ -113,7 +112,8 @@ def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
         unit = f"{above.unit or '1'} / {below.unit or '1'}" if above.unit != below.unit else ""
         return Metric(name, unit, f"quotient: {above.over} / {below.over}", "")
     if count := _parse_message_count(name):
-        return Metric(name, _COUNTS[count.counted], "whole simulation, all of it", "")
+        unit = _COUNTS[count.counted]
+        return Metric(name, unit, "whole simulation, all of it", "", is_total=True)
     if name in EXPERIMENT_METRICS:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, EXPERIMENT_METRICS[name], over, "")

@@ -118,6 +118,16 @@ class Clock:
         end = self.last if valid_to == OPEN else valid_to // k - 1
         return range(max(valid_from // k, self.first), min(end, self.last) + 1)
 
+    def clip(self, first: int | None, last: int | None) -> tuple[int, int]:
+        """Return the first and last interval of the run in a window with open or distant ends.
+
+        The first is after the last if the run has no interval in the window.
+        """
+        return (
+            self.first if first is None else max(first, self.first),
+            self.last if last is None else min(last, self.last),
+        )
+
     def check_tick(self, tick: int) -> int:
         """Return the tick itself. Raises: OutOfRange if it is not in the run."""
         low, high = self.first * self.ticks_per_interval, self.sampling_tick(self.last)

@@ -63,10 +63,14 @@ class Metric:
     table: str = ""
     """Its metrics table; empty for a metric of the whole run."""
     column: str = ""
+    is_total: bool = False
+    """Its value grows with the run, as a sum does; a mean, a share or a maximum does not."""
 
 
-def _run_metric(name: str, over: str, meaning: str, unit: str = "") -> Metric:
-    return Metric(name, unit, over, meaning)
+def _run_metric(
+    name: str, over: str, meaning: str, unit: str = "", *, is_total: bool = False
+) -> Metric:
+    return Metric(name, unit, over, meaning, is_total=is_total)
 
 
 RUN_METRICS = (
@@ -74,7 +78,9 @@ RUN_METRICS = (
     _run_metric("distinct_links", "whole run", "pairs (src, dst) ever linked, E", "links"),
     _run_metric("distinct_links_per_peer", "whole run", "E/N"),
     _run_metric("distinct_density", "whole run", "E/(N(N-1))"),
-    _run_metric("publications", "sum over the run", "messages published", "messages"),
+    _run_metric(
+        "publications", "sum over the run", "messages published", "messages", is_total=True
+    ),
     _run_metric("hit_ratio", "pooled over messages", "Σ delivered / Σ eligible", "share"),
     _run_metric("hit_ratio_mean", "mean of messages", "delivered / eligible", "share"),
     _run_metric(
@@ -144,9 +150,15 @@ def parse_gauge_metric(name: str, *, per_interval: bool = False) -> Metric | Non
     if (match := _OF_GAUGE.fullmatch(name)) is None:
         return None
     gauge, statistic, divisor = match.groups()
-    over = _OVER_OF_GAUGE["per" if divisor else statistic][per_interval]
-    meaning = f"{gauge} / {divisor}" if divisor else f"the gauge {gauge}"
-    return Metric(name, "", over, meaning, GAUGES, name.removeprefix(f"{GAUGES}/"))
+    return Metric(
+        name,
+        "",
+        _OVER_OF_GAUGE["per" if divisor else statistic][per_interval],
+        f"{gauge} / {divisor}" if divisor else f"the gauge {gauge}",
+        GAUGES,
+        name.removeprefix(f"{GAUGES}/"),
+        is_total=statistic == "total",
+    )
 
 
 def restrict_over(over: str, window: str) -> str:
@@ -197,7 +209,7 @@ def _full_name(metric: Metric) -> str:
 
 
 def _column_metrics(
-    over_by_table: dict[str, str], own_metrics: Iterable[OwnMetric] = ()
+    over_by_table: dict[str, str], own_metrics: Iterable[OwnMetric]
 ) -> Iterator[Metric]:
     own_metrics = tuple(own_metrics)
     for table in (with_own(table, own_metrics) for table in METRICS):

@@ -136,14 +136,8 @@ def _choose_spans(runs: Sequence[Run], question: ComparisonRequest) -> list[Span
     """The intervals to measure of each run. Raises: UseError where a run has none of them."""
     shared = question.common or question.per_interval
     clocks = [common_clock(runs)] * len(runs) if shared else [run.clock for run in runs]
-    low, high = question.window
     spans = [
-        Span(
-            run,
-            clock.first if low is None else max(low, clock.first),
-            clock.last if high is None else min(high, clock.last),
-        )
-        for run, clock in zip(runs, clocks, strict=True)
+        Span(run, *clock.clip(*question.window)) for run, clock in zip(runs, clocks, strict=True)
     ]
     for span in spans:
         if span.first > span.last:
@@ -307,13 +301,12 @@ def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[s
     """Messages that a peer refused, if hit ratios are compared."""
     if not any((metric_.column or metric_.name) in _OF_HITS for metric_ in metrics):
         return
-    refused = {run.facts.name: _count_refused(run) for run in runs}
+    refused = {
+        run.facts.name: len(run.stored.read("metrics/messages", ["message"], ~not_refused()))
+        for run in runs
+    }
     if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
         yield f"the hit ratios leave out messages that a peer refused ({counts} in total)"
-
-
-def _count_refused(run: Run) -> int:
-    return len(run.stored.read("metrics/messages", ["message"], ~not_refused()))
 
 
 def _unknown_notes(measured: Sequence[RunMetrics], metrics: Sequence[Metric]) -> Iterator[str]:

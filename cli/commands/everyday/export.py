@@ -351,13 +351,12 @@ def html(
 
 def _clip_window(window: Window, facts: RunFacts) -> tuple[int, int] | None:
     """First and last interval of the run in the window; null = all. Raises: OutOfRange."""
-    clock, (first, last) = facts.clock, window.intervals(facts.clock, facts.epoch)
-    if first is None and last is None:
+    ends = window.intervals(facts.clock, facts.epoch)
+    if ends == (None, None):
         return None
-    first = clock.first if first is None else max(first, clock.first)
-    last = clock.last if last is None else min(last, clock.last)
+    first, last = facts.clock.clip(*ends)
     if first > last:
-        raise OutOfRange("window", f"{first} to {last}", clock.describe_range())
+        raise OutOfRange("window", f"{first} to {last}", facts.clock.describe_range())
     return first, last
 
 

@@ -95,9 +95,8 @@ def overlay_scenes(
     from vizpub.explorer.places import places
     from vizpub.questions.snapshots import snapshot
 
-    clock, (first, last) = run.clock, window.intervals(run.clock, run.facts.epoch)
-    first = clock.first if first is None else max(first, clock.first)
-    last = clock.last if last is None else min(last, clock.last)
+    clock = run.clock
+    first, last = clock.clip(*window.intervals(clock, run.facts.epoch))
     ticks = [clock.sampling_tick(interval) for interval in range(first, last + 1)]
     if not ticks:
         raise OutOfRange("window", f"{first} to {last}", clock.describe_range())
