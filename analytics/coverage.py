@@ -34,7 +34,7 @@ def lines_of(table: pa.Table, along: str = "delay_us") -> Iterator[tuple[str, Li
 
 
 def shares_at(times: Floats, line: Line) -> Floats:
-    """Return the share reached at each time; before the first time of the line, as there."""
+    """Return the share reached at each time, and before a line's first time that of it."""
     at, share = line
     shares: Floats = share[np.maximum(np.searchsorted(at, times, side="right") - 1, 0)]
     return shares

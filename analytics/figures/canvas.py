@@ -57,6 +57,14 @@ def panels(
     return figure, list(figure.subplots(count, 1, squeeze=False)[:, 0])
 
 
+def panel_grid(figure: Figure, count: int, abreast: int) -> list[Axes]:
+    """Panels of a figure in rows of `abreast`; the rest of the last row stays empty."""
+    grid = list(figure.subplots(math.ceil(count / abreast), abreast, squeeze=False).flat)
+    for panel in grid[count:]:
+        panel.set_axis_off()
+    return grid[:count]
+
+
 def new_figure(height: float, title: str, *, square: bool = False) -> Figure:
     """An empty figure with a title, `height` inches high at the standard width."""
     from matplotlib import rcParams

@@ -20,6 +20,7 @@ from vizpub.analytics.figures.canvas import (
     mark_if_unknown,
     new_figure,
     numbers,
+    panel_grid,
     panels,
     require_data,
     use_whole_ticks,
@@ -198,12 +199,9 @@ def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes], floa
     abreast = min(_ABREAST if current_options().scale >= 1 else 2, count)
     if abreast == _ABREAST and count % _ABREAST == 1:
         abreast -= 1  # four panels are two rows of two
-    lines = ceil(count / abreast)
-    figure = new_figure(_HEIGHT * lines + _LEGEND_LINE * groups + 0.3, title)
-    every = list(figure.subplots(lines, abreast, squeeze=False).flat)
-    for panel in every[count:]:
-        panel.set_axis_off()
-    return figure, every[:count], figure.get_figwidth() / abreast - 0.4
+    height = _HEIGHT * ceil(count / abreast) + _LEGEND_LINE * groups + 0.3
+    figure = new_figure(height, title)
+    return figure, panel_grid(figure, count, abreast), figure.get_figwidth() / abreast - 0.4
 
 
 def _label(write: Any, inches: float, name: str, unit: str) -> float:

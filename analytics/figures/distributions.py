@@ -115,14 +115,10 @@ def _draw_panels(
             if samples[0].whole and panel.get_xscale() == "linear":
                 use_whole_ticks(panel.xaxis)
         if lines.by is not None:
-            _explain(rows)
+            for panel in rows:
+                if panel.get_legend_handles_labels()[0]:
+                    panel.legend()
     return figure
-
-
-def _explain(rows: Sequence[Axes]) -> None:
-    for panel in rows:
-        if panel.get_legend_handles_labels()[0]:
-            panel.legend()
 
 
 def _samples(table: pa.Table, column: str, lines: _Lines, colour: str) -> Iterator[_Sample]:
@@ -154,15 +150,20 @@ def _draw_ecdf(panel: Axes, samples: Sequence[_Sample]) -> None:
 
 
 def _draw_ccdf(panel: Axes, samples: Sequence[_Sample]) -> None:
-    is_wide = _span_a_decade(np.concatenate([sample.values for sample in samples]))
+    values = np.concatenate([sample.values for sample in samples])
+    positive = values[values > 0]
+    is_wide = bool(len(positive)) and positive.max() > 10 * positive.min()
     if is_wide:
         _scale(panel)
     for sample in samples:
         x, first = np.unique(sample.values, return_index=True)
         share = 1 - first / len(sample.values)
+        marked = None
         if is_wide:
             x, share = x[x > 0], share[x > 0]
-        marked = list(_first_of_bins(x)) if is_wide else None
+            # The first value in each logarithmic bin; the values ascend.
+            bins = np.floor(np.log10(x) * _PER_DECADE)
+            marked = list(np.unique(bins, return_index=True)[1])
         line: dict[str, Any] = {"drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
         panel.plot(x, share, markevery=marked, **line, **sample.style)
     panel.set_ylabel("share ≥ x")
@@ -176,17 +177,6 @@ def _scale(panel: Axes) -> None:
     panel.set_yscale("log")
     panel.xaxis.set_major_formatter(LogFormatter())
     panel.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
-
-
-def _span_a_decade(values: np.ndarray) -> bool:
-    positive = values[values > 0]
-    return bool(len(positive)) and positive.max() > 10 * positive.min()
-
-
-def _first_of_bins(x: np.ndarray) -> np.ndarray:
-    """Positions of the first value in each logarithmic bin; the values ascend."""
-    bins = np.floor(np.log10(x) * _PER_DECADE)
-    return np.unique(bins, return_index=True)[1]
 
 
 def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:

@@ -23,7 +23,9 @@ def places_by_force(count: int, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     """
     if count < 2:
         return np.zeros((count, 2))
-    ends = _pairs(src, dst)
+    # Each pair of peers with a link in either direction, once.
+    ends = np.sort(np.stack([src, dst], axis=1).astype(int), axis=1)
+    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
     places = np.random.default_rng(0).uniform(-1, 1, (count, 2))
     wanted = 1.6 / np.sqrt(count)
     for step in range(_STEPS):
@@ -34,13 +36,6 @@ def places_by_force(count: int, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     places -= (places.max(axis=0) + places.min(axis=0)) / 2
     scaled: np.ndarray = places / max(np.hypot(*places.T).max(), 1e-9)
     return scaled
-
-
-def _pairs(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-    """The pairs of peers with a link in either direction; shape (pairs, 2)."""
-    ends = np.sort(np.stack([src, dst], axis=1).astype(int), axis=1)
-    pairs: np.ndarray = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-    return pairs
 
 
 def _push(places: np.ndarray, wanted: float) -> np.ndarray:

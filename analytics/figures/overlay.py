@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.figures.canvas import new_figure, numbers, panels
+from vizpub.analytics.figures.canvas import new_figure, numbers, panel_grid, panels
 from vizpub.analytics.figures.force import places_by_force
 from vizpub.analytics.figures.labels import escape
 from vizpub.analytics.figures.styles import (
@@ -25,6 +25,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.naming import captions
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -88,19 +89,17 @@ def overlay_snapshots(
     title: str = "",
     *,
     layout: str = "ring",
-    places: np.ndarray | None = None,
 ) -> Figure:
     """An overlay at several times: a panel for the peers and links of each, below its name.
 
-    Peers have the same place in all panels. The other arguments are those of `overlay_snapshot`;
-    without `places`, the layout by force has the peers of all panels, by all their links.
+    Peers have the same place in all panels. The layout by force has the peers of all
+    panels, by all their links.
 
     Raises: UnknownName, UseError as `overlay_snapshot`.
     """
-    from matplotlib.lines import Line2D
-
     _check_layout(layout)
-    if layout == "force" and places is None:
+    places = None
+    if layout == "force":
         peers = pa.concat_tables(peers.select(["peer"]) for peers, _ in snapshots.values())
         links = pa.concat_tables(links.select(["src", "dst"]) for _, links in snapshots.values())
         src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
@@ -109,15 +108,13 @@ def overlay_snapshots(
     lines = math.ceil(len(snapshots) / abreast)
     with figure_style():
         figure = new_figure(STANDARD_WIDTH / abreast * lines + 0.7, title, square=True)
-        grid = list(figure.subplots(lines, abreast, squeeze=False).flat)
-        looks: dict[str, Line2D] = {}
-        for panel, (name, snapshot) in zip(grid, snapshots.items(), strict=False):
+        grid = panel_grid(figure, len(snapshots), abreast)
+        looks: dict[str, Artist] = {}
+        for panel, (name, snapshot) in zip(grid, snapshots.items(), strict=True):
             _draw_overlay(panel, snapshot, size, layout, places)
             panel.set_title(escape(name))
             for handle in panel.get_legend_handles_labels()[0]:
                 looks.setdefault(str(handle.get_label()).partition(" (")[0], handle)
-        for panel in grid[len(snapshots) :]:
-            panel.set_axis_off()
         figure.legend(looks.values(), looks, loc="outside lower center", ncols=4, markerscale=2)
     return figure
 
@@ -162,7 +159,12 @@ def _draw_overlay(
     panel.set_axis_off()
     panel.margins(0.03)
     if keeps_places and size:
-        _show_all(panel, places)
+        # Keep the limits that all places need, whichever of them are drawn.
+        low, high = np.nanmin(places, axis=0), np.nanmax(places, axis=0)
+        margin = 0.05 * max(*(high - low), 0.1)
+        panel.set(
+            xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin)
+        )
 
 
 def _places_by_force(peers: pa.Table, src: np.ndarray, dst: np.ndarray, size: int) -> np.ndarray:
@@ -219,21 +221,14 @@ def places_on_ring(peers: np.ndarray, size: int) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _show_all(panel: Axes, places: np.ndarray) -> None:
-    """Keep the limits that all places need, whichever of them are drawn."""
-    low, high = np.nanmin(places, axis=0), np.nanmax(places, axis=0)
-    margin = 0.05 * max(*(high - low), 0.1)
-    panel.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
-
-
 def _straight_lines(places: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     return np.stack([places[src], places[dst]], axis=1)
 
 
-def _chords(places: np.ndarray, src: np.ndarray, dst: np.ndarray, points: int = 13) -> np.ndarray:
+def _chords(places: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     """Curves that bend towards the centre."""
     start, end = places[src.astype(int)][:, None], places[dst.astype(int)][:, None]
-    t = np.linspace(0, 1, points)[None, :, None]
+    t = np.linspace(0, 1, 13)[None, :, None]
     middle = (start + end) / 2 * 0.55
     curves: np.ndarray = (1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end
     return curves

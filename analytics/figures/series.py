@@ -65,8 +65,13 @@ def series(
             mark_if_unknown(panel, values)
         figure.align_ylabels(rows)
         rows[-1].set_xlabel("interval")
-        _share_x(rows)
-        _show_all(rows[-1], numbers(table["interval"]))
+        for panel in rows[:-1]:
+            panel.sharex(rows[-1])
+            panel.tick_params(labelbottom=False)
+        # Show the whole range of x, even where values are unknown.
+        x = numbers(table["interval"])
+        margin = 0.05 * float(np.ptp(x)) or 0.5
+        rows[-1].set_xlim(x.min() - margin, x.max() + margin)
         use_whole_ticks(rows[-1].xaxis)
         if by is not None:
             rows[0].legend()
@@ -78,15 +83,3 @@ def _draw_line(panel: Axes, part: pa.Table, column: str, style: dict[str, Any]) 
     marked = None if part.num_rows <= _MARKED else list(isolated_points(values))
     (line,) = panel.plot(numbers(part["interval"]), values, **style)
     line.set(marker="o", markersize=3, markevery=marked)
-
-
-def _share_x(rows: Sequence[Axes]) -> None:
-    for panel in rows[:-1]:
-        panel.sharex(rows[-1])
-        panel.tick_params(labelbottom=False)
-
-
-def _show_all(panel: Axes, x: np.ndarray) -> None:
-    """Show the whole range of x, even where values are unknown."""
-    margin = 0.05 * float(np.ptp(x)) or 0.5
-    panel.set_xlim(x.min() - margin, x.max() + margin)
