@@ -15,7 +15,6 @@ ON_THE_FLY = "chooses channels for every update"
 
 THRESHOLD = 0.005
 """Copies that are left over, per time of one transmission, beyond which channels are overloaded."""
-UPDATES = 1_000_000
 PRECISION = 0.002
 """Relative, of the gap."""
 
@@ -59,9 +58,8 @@ class Liftoff:
     """The update time at liftoff (UTAL). Times are µs."""
 
     gap_us: float | None
-    """Mean gap of updates at which the channels begin to be overloaded; null = they never are."""
-    overloaded_us: float | None
-    """The largest gap that was run at which they are: `gap_us` is at most `PRECISION` above."""
+    """Mean gap of updates at which the channels begin to be overloaded, at most `PRECISION` too
+    large; null = they never are."""
     predicted_us: float | None
     """From the mapping; null where it is made on the fly."""
     at: ChannelMeasurement | None
@@ -75,7 +73,7 @@ def overload(measured: ChannelMeasurement) -> float:
     return (measured.gdfr or 0.0) * each / 1e6
 
 
-def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = THRESHOLD) -> Liftoff:
+def liftoff(layout: ChannelLayout, updates: int, threshold: float = THRESHOLD) -> Liftoff:
     """Search the gap at which the overload passes the threshold, by bisection: updates of the same
     pages in the same order come ever closer.
     """
@@ -86,7 +84,7 @@ def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = TH
     full = (layout.probability * layout.transmission) @ layout.wants.any(axis=0)
     calm, step = (1.02 * predicted, 1.04) if predicted else (float(full), 2.0)
     if not calm:
-        return Liftoff(None, None, predicted, None)
+        return Liftoff(None, predicted, None)
     busy, at = calm, _run(layout, updates, calm)
     while overload(at) > threshold:
         busy, calm = calm, calm * step
@@ -94,7 +92,7 @@ def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = TH
     while busy == calm or overload(_run(layout, updates, busy)) <= threshold:
         busy, step = busy / step, step**1.5
         if busy < 1:
-            return Liftoff(None, None, predicted, None)
+            return Liftoff(None, predicted, None)
     while calm > busy * (1 + PRECISION):
         middle = float(np.sqrt(calm * busy))
         measured = _run(layout, updates, middle)
@@ -102,11 +100,11 @@ def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = TH
             busy = middle
         else:
             calm, at = middle, measured
-    return Liftoff(calm, busy, predicted, at)
+    return Liftoff(calm, predicted, at)
 
 
 def curve(
-    layout: ChannelLayout, gaps_us: Sequence[float], updates: int = UPDATES
+    layout: ChannelLayout, gaps_us: Sequence[float], updates: int
 ) -> list[ChannelMeasurement]:
     """Runs of the same updates at each of the gaps, for GDFR over the update rate."""
     return [_run(layout, updates, gap) for gap in gaps_us]

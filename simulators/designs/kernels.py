@@ -260,7 +260,7 @@ def _relieve_nodes(  # noqa: C901, PLR0912, PLR0913, PLR0917
             centres[topic] = least
 
 
-def centres_of(flat: FlatInterests, rule: str, *, refined: bool = False) -> np.ndarray:
+def centres_of(flat: FlatInterests, rule: str, *, refined: bool) -> np.ndarray:
     """The centre of every topic; −1 = it needs none."""
     centres = _centres(*flat.arrays, RULES[rule])
     return refine_centres(flat, centres) if refined else centres

@@ -35,7 +35,11 @@ class Upkeep:
             self._end(node, topic)
         for topic in sorted(set(topics) - old_topics):
             self._begin(node, topic)
-        self._relieve()
+        nodes, most = range(self.interests.nodes), self._share * self._up()
+        for _ in nodes:  # what one is relieved of may make another the highest, but not for ever
+            highest = max(nodes, key=lambda n: (self.stars.degree(n), -n))
+            if not self.stars.relieve(highest, most):
+                break
         return self.stars.take_changes()
 
     def _begin(self, node: int, topic: int) -> None:
@@ -62,13 +66,6 @@ class Upkeep:
         subscribers = self.interests.subscribers[topic]
         if len(subscribers) > 1:
             self.stars.place(topic, min(subscribers, key=lambda n: (self.stars.degree(n), n)))
-
-    def _relieve(self) -> None:
-        nodes, most = range(self.interests.nodes), self._share * self._up()
-        for _ in nodes:  # what one is relieved of may make another the highest, but not for ever
-            highest = max(nodes, key=lambda n: (self.stars.degree(n), -n))
-            if not self.stars.relieve(highest, most):
-                break
 
     def _up(self) -> int:
         return sum(1 for topics in self.interests.of if topics)

@@ -186,7 +186,10 @@ class Simulation:
         kind.bytes += size
         arrival = self.now + self._delay(sender, to)
         if self._upload:
-            arrival += self._upload_us(sender, size)
+            # Its bytes leave after those of the sender's earlier messages.
+            begin = max(self.now, self._idle_from[sender])
+            self._idle_from[sender] = begin + round(size * 1e6 / self._upload[sender])
+            arrival += self._idle_from[sender] - self.now
         sent = (payload, size, self.sessions[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
@@ -300,13 +303,6 @@ class Simulation:
     ) -> None:
         if self.up[peer] and self.sessions[peer] == session:
             handler(peer, *args)
-
-    def _upload_us(self, sender: int, size: int) -> int:
-        """µs until the last byte is sent."""
-        assert self._upload is not None
-        begin = max(self.now, self._idle_from[sender])
-        self._idle_from[sender] = begin + round(size * 1e6 / self._upload[sender])
-        return self._idle_from[sender] - self.now
 
 
 class _Wheel:

@@ -168,14 +168,14 @@ def _counters_json(name: str, counted: Counters) -> str:
 
 
 class ReportFiles:
-    """The files of a run, one for every `block` intervals. A file appears when it is complete.
+    """The files of a run, one for every `BLOCK` intervals. A file appears when it is complete.
 
     Compression runs in parallel with the simulation. At the end of the `with` block, also on an
     exception, all added intervals are written; the end of the run is marked if `finish` was called.
     """
 
-    def __init__(self, folder: Path, header: RunHeader, block: int = BLOCK) -> None:
-        self._folder, self._header, self._block = folder, header, block
+    def __init__(self, folder: Path, header: RunHeader) -> None:
+        self._folder, self._header = folder, header
         self._compressor = ThreadPoolExecutor(1, "compressor")
         self._pending: list[Future[None]] = []
         self._writer: ReportWriter | None = None
@@ -195,7 +195,7 @@ class ReportFiles:
         self._finished = True
 
     def _write(self, interval: int, text: bytes) -> None:
-        if interval % self._block == 0:
+        if interval % BLOCK == 0:
             self._close()
             name = f"reports-{interval:06}.ndjson.gz"
             self._writer = ReportWriter(self._folder / name, self._header, compression=_FASTEST)

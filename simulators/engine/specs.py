@@ -44,8 +44,12 @@ def parse(text: str, kinds: Mapping[str, type[T]], purpose: str) -> T:
         raise UnknownName(purpose, name, list(kinds), see)
     kind = kinds[name]
     fields = fields_of(kind)
-    values = dict(_values(rest, fields, f"{purpose} '{name}'", kind))
-    _refuse_missing(values, fields, f"{purpose} '{name}'", kind)
+    label = f"{purpose} '{name}'"
+    values = dict(_values(rest, fields, label, kind))
+    missing = [key for key, field in fields.items() if field.required and key not in values]
+    if missing:
+        needed = " and ".join(missing)
+        raise UseError(f"{label} needs {needed}; write for example {example(kind)}")
     return kind(**{fields[key].name: value for key, value in values.items()})
 
 
@@ -53,7 +57,8 @@ def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
     """Lines of help: each kind with a summary, an example, and a line for each field."""
     lines = []
     for name, kind in kinds.items():
-        lines += [f"{name}: {_summary(kind)}", f"  such as {example(kind)}"]
+        summary = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+        lines += [f"{name}: {summary}", f"  such as {example(kind)}"]
         lines += [f"  {key}: {_field_text(field)}" for key, field in fields_of(kind).items()]
     return lines
 
@@ -61,10 +66,6 @@ def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
 def example(kind: type[Any]) -> str:
     """An example of the kind that `parse` accepts."""
     return str(kind.example)
-
-
-def _summary(kind: type[Any]) -> str:
-    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
 def fields_of(kind: type[Any]) -> dict[str, inspect.Field]:
@@ -134,14 +135,6 @@ def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
         except UseError as error:
             raise UseError(f"{name}: {error}") from error
     return value
-
-
-def _refuse_missing(
-    values: Mapping[str, Any], fields: Mapping[str, inspect.Field], label: str, kind: type[Any]
-) -> None:
-    missing = [key for key, field in fields.items() if field.required and key not in values]
-    if missing:
-        raise UseError(f"{label} needs {' and '.join(missing)}; write for example {example(kind)}")
 
 
 def _field_text(field: inspect.Field) -> str:

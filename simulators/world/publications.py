@@ -6,7 +6,7 @@ subscriptions at that time; topics without subscribers are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
@@ -210,7 +210,11 @@ class ScriptedPublications:
         """
         names = [*_CHOICES, *topic_names(subscriptions)]
         lines = sorted(self._lines(setting), key=itemgetter(0))
-        entries = [(time_us, _split_topics(text, names), peer) for time_us, text, peer in lines]
+        # A name may contain a plus.
+        entries = [
+            (time_us, [text] if text in names else text.split("+"), peer)
+            for time_us, text, peer in lines
+        ]
         if unknown := {topic for _, topics, _ in entries for topic in topics}.difference(names):
             raise UnknownName("topic", min(unknown), names)
         for time_us, topics, publisher in entries:
@@ -239,11 +243,6 @@ def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
             name, line, f"'{text[:40]}' is not at,topic,publisher such as 50,largest,7"
         )
     return at, topic, int(publisher) if publisher else None
-
-
-def _split_topics(text: str, names: Collection[str]) -> list[str]:
-    """The topics of a publication; a name may contain a plus."""
-    return [text] if text in names else text.split("+")
 
 
 def moment(at: str, setting: Setting, event: str) -> int:

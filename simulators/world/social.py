@@ -30,7 +30,12 @@ def read_edges(name: str) -> list[tuple[int, int]]:
     head = list(islice(((line, _edge(name, line, text)) for line, text in numbered), 1))
     rest = [_edge(name, line, text) for line, text in numbered]
     if head:
-        _refuse_counts(name, *head[0], rest)
+        line, first = head[0]
+        # Some files begin with the numbers of users and edges.
+        if first == (len(set(chain.from_iterable(rest))), len(rest)):
+            raise not_understood(
+                name, line, f"'{first[0]} {first[1]}' counts users and edges: remove this line"
+            )
     edges = chain((edge for _, edge in head), rest)
     return list(dict.fromkeys((one, other) for one, other in edges if one != other))
 
@@ -40,16 +45,6 @@ def _edge(name: str, line: int, text: str) -> tuple[int, int]:
     if len(words) != 2 or not (words[0].isdecimal() and words[1].isdecimal()):
         raise not_understood(name, line, f"'{text[:40]}' is not two numbers of users")
     return int(words[0]), int(words[1])
-
-
-def _refuse_counts(
-    name: str, line: int, first: tuple[int, int], rest: list[tuple[int, int]]
-) -> None:
-    """Refuse a first line with the numbers of users and edges, which some files have."""
-    if first == (len(set(chain.from_iterable(rest))), len(rest)):
-        raise not_understood(
-            name, line, f"'{first[0]} {first[1]}' counts users and edges: remove this line"
-        )
 
 
 def neighbours(edges: Collection[tuple[int, int]]) -> dict[int, list[int]]:
@@ -76,7 +71,11 @@ def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) 
     there the new start is any user: here it is a visited one, so that all are connected. Users
     with many links are visited more often.
     """
-    component = _component_of(count, graph, random)
+    # One of the large enough components, drawn by size.
+    components = list(_components(graph))
+    _refuse_too_many(count, max(map(len, components), default=0), "connected users")
+    large = [component for component in components if len(component) >= count]
+    component = random.choices(large, [len(component) for component in large])[0]
     start = at = random.choice(component)
     met = {start: None}
     steps = 0
@@ -87,14 +86,6 @@ def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) 
         at = start if random.random() < _FLY_BACK else random.choice(graph[at])
         met[at] = None
     return random.sample(list(met), count)
-
-
-def _component_of(count: int, graph: _Neighbours, random: Random) -> list[int]:
-    """The users of a large enough component, drawn by size."""
-    components = list(_components(graph))
-    _refuse_too_many(count, max(map(len, components), default=0), "connected users")
-    large = [component for component in components if len(component) >= count]
-    return random.choices(large, [len(component) for component in large])[0]
 
 
 def _components(graph: _Neighbours) -> Iterator[list[int]]:

@@ -11,7 +11,7 @@ hops than an announcer makes that one its parent (section 3.8 of the paper).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from vizpub.simulators.engine.network import HEADER_BYTES, Copy, Links, Network
 from vizpub.simulators.engine.parameters import us
@@ -69,7 +69,10 @@ class Plumtree(Broadcast):
             self.lazy[peer].discard(sender)
             self.spread(peer, sender, copy)
             if self.optimise and announcers:
-                self._optimise(peer, sender, copy, announcers)
+                nearest, hops = min(announcers, key=lambda one: one[1])
+                if nearest != sender and copy.hops - (hops + 1) >= self.optimise:
+                    self._graft(peer, nearest, None)
+                    self._demote(peer, sender)
         else:
             self._demote(peer, sender)
 
@@ -149,14 +152,6 @@ class Plumtree(Broadcast):
         self.lazy[peer].discard(sender)
         if message is not None and (copy := self.held.copy(peer, message)):
             self.net.forward(self.copies, peer, (sender,), copy)
-
-    def _optimise(
-        self, peer: int, parent: int, copy: Copy, announcers: Sequence[tuple[int, int]]
-    ) -> None:
-        nearest, hops = min(announcers, key=lambda one: one[1])
-        if nearest != parent and copy.hops - (hops + 1) >= self.optimise:
-            self._graft(peer, nearest, None)
-            self._demote(peer, parent)
 
     def links(self, peer: int) -> Iterable[Links]:
         """The layers eager and lazy."""

@@ -44,7 +44,11 @@ class ChordJoining:
         if answer.owner in (NOBODY, peer):
             return
         if not node.is_placed:
-            self._take_place(peer, answer)
+            place = answer.place
+            successors = place.successors if place else ()
+            node.adopt_successors([answer.owner, *successors], self.net.now)
+            if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
+                node.set_predecessor(place.predecessor)
             self._be_placed(peer)
         elif node.adopt_successors([answer.owner], self.net.now):
             self.keeping.ask_successor(peer)
@@ -65,7 +69,8 @@ class ChordJoining:
             return
         is_whole = len(node.fingers) == len(needed)  # as there are no others
         lost = () if is_whole else [one for one in needed if one not in node.fingers]
-        node.next = lost[0] if lost else self._next_finger(node.next, needed)
+        following = node.next + 1 if node.next + 1 in needed else needed[0]
+        node.next = lost[0] if lost else following
         self._look_up_finger(peer, node.next)
 
     def on_finger(self, peer: int, finger: int, answer: LookupAnswer) -> None:
@@ -75,16 +80,6 @@ class ChordJoining:
             last = node.set_finger(finger, answer.owner)
             if finger == node.next:
                 node.next = last
-
-    def _take_place(self, peer: int, answer: LookupAnswer) -> None:
-        node, place = self.keeping.nodes[peer], answer.place
-        node.adopt_successors([answer.owner, *(place.successors if place else ())], self.net.now)
-        if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
-            node.set_predecessor(place.predecessor)
-
-    @staticmethod
-    def _next_finger(finger: int, needed: range) -> int:
-        return finger + 1 if finger + 1 in needed else needed[0]
 
     def _be_placed(self, peer: int) -> None:
         node = self.keeping.nodes[peer]

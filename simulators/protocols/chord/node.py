@@ -133,7 +133,8 @@ class ChordNode:
         place = bisect_left(routes.far, offset)
         if place:
             return NextHop(routes.peers[place - 1], False)
-        return self._last_resort()
+        # All others are doubted: the message waits at the successor until that is known as dead.
+        return NextHop(self.successor, True)
 
     def _is_of_predecessor(self, key: int) -> bool:
         """Return True if the key is in (second, predecessor]. Its sender may think that the
@@ -144,11 +145,7 @@ class ChordNode:
         owner = self._ids[self.predecessor]
         return (owner - key) & self._mask < (owner - self._ids[self.second]) & self._mask
 
-    def _last_resort(self) -> NextHop:
-        """All others are doubted: a message waits at the successor until that is known as dead."""
-        return NextHop(self.successor, True)
-
-    def nearer_predecessor(self, key: int, avoid: Sequence[int] = ()) -> int:
+    def nearer_predecessor(self, key: int, avoid: Sequence[int]) -> int:
         """The predecessor, if it is nearer to the key than this peer and so its owner; otherwise
         NOBODY.
         """

@@ -72,7 +72,9 @@ class NeighbourTables:
 
     def on_hello(self, peer: int, sender: int, topics: Sequence[int]) -> None:
         """Link to the sender, and answer with the peer's subscriptions."""
-        if self._takes(peer, sender):
+        # The peer has room, or the topology links the two.
+        links, planned = self.known[peer], self.planned[peer]
+        if sender in links or len(links) < len(planned) or sender in planned or not links:
             self._link(peer, sender, topics)
             self._send(self._welcome, peer, sender, self.topics[peer])
         else:
@@ -119,11 +121,6 @@ class NeighbourTables:
     def _open(self, peer: int) -> int:
         """Neighbours that the peer lacks."""
         return max(0, len(self.planned[peer]) - len(self.known[peer]))
-
-    def _takes(self, peer: int, sender: int) -> bool:
-        """Return True if the peer has room, or the topology links the two."""
-        links, planned = self.known[peer], self.planned[peer]
-        return sender in links or len(links) < len(planned) or sender in planned or not links
 
     def _link(self, peer: int, other: int, topics: Iterable[int]) -> None:
         self.known[peer][other] = {*topics}

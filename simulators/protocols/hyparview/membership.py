@@ -252,8 +252,12 @@ class PartialViews(Membership):
         self._fill(peer)
         if active:
             target = self._one_of(active)
-            others = self._sample([other for other in active if other != target], True)
-            entries = [peer, *others, *self._sample(passive, False)]
+            others = [other for other in active if other != target]
+            entries = [
+                peer,
+                *self._sample(others, self.parameters.shuffle_active),
+                *self._sample(passive, self.parameters.shuffle_passive),
+            ]
             self._pass_on(peer, target, _Shuffle(peer, entries, self.parameters.shuffle_walk))
 
     def _pass_on(self, peer: int, to: int, shuffle: _Shuffle) -> None:
@@ -271,7 +275,7 @@ class PartialViews(Membership):
             self._pass_on(peer, onward, _Shuffle(origin, entries, steps - 1))
         elif origin != peer:
             passive = self.passive[peer]
-            answer = self._first(passive, min(len(entries), len(passive)))
+            answer = self._sample(passive, len(entries))
             size = HEADER_BYTES + PEER_BYTES * len(answer)
             self.net.send(self.replies, peer, origin, (answer, entries), size)
             self._integrate(peer, entries, answer)
@@ -303,17 +307,13 @@ class PartialViews(Membership):
             peers = [peer for peer in peers if peer not in (one, other)]
         return peers[int(self.net.random.random() * len(peers))] if peers else -1
 
-    def _sample(self, peers: list[int], is_active: bool) -> list[int]:
-        wanted = self.parameters.shuffle_active if is_active else self.parameters.shuffle_passive
-        return self._first(peers, min(wanted, len(peers)))
-
-    def _first(self, peers: list[int], count: int) -> list[int]:
-        """Move that many random ones to the front of the list; returns them."""
+    def _sample(self, peers: list[int], most: int) -> list[int]:
+        """Move at most that many random ones to the front of the list; returns them."""
         draw, size = self.net.random.random, len(peers)
-        for place in range(count):
+        for place in range(min(most, size)):
             chosen = place + int(draw() * (size - place))
             peers[place], peers[chosen] = peers[chosen], peers[place]
-        return peers[:count]
+        return peers[:most]
 
 
 def _discard(peers: list[int], peer: int) -> None:

@@ -117,7 +117,10 @@ class PastryJoining:
         node = self.keeping.nodes[peer]
         if not node.is_ready:
             return
-        self._ask_for_row(peer, node)
+        if node.table:
+            slot, target = self.net.random.choice(list(node.table.items()))
+            shared = slot >> self.ring.b
+            self.net.send(self.ask_row, peer, target, shared, bytes_of(ids=1))
         if leaves := node.leaves.view.members:
             self.keeping.ask(peer, self.net.random.choice(leaves))
         if (contact := self.net.contact(peer)) is not None:
@@ -139,12 +142,6 @@ class PastryJoining:
         wanted = [other for slot, other in gaps.items() if slot not in node.table]
         for other in [*wanted, *others[:1]]:
             self.keeping.ask(peer, other)
-
-    def _ask_for_row(self, peer: int, node: PastryNode) -> None:
-        if node.table:
-            slot, target = self.net.random.choice(list(node.table.items()))
-            shared = slot >> self.ring.b
-            self.net.send(self.ask_row, peer, target, shared, bytes_of(ids=1))
 
     def _pass_on(self, peer: int, join: _Join) -> None:
         node, joiner = self.keeping.nodes[peer], join.joiner

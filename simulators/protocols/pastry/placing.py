@@ -37,23 +37,17 @@ def _fill_tables(overlay: PastryOverlay, order: _Indexes) -> None:
     random = np.random.default_rng(overlay.net.random.getrandbits(64))
     for shared in range(ring.bits // ring.b):
         rest = np.uint64(ring.bits - ring.b * (shared + 1))
-        is_any = False
+        width, is_any = np.uint64(ring.b), False
         for digit in range(1 << ring.b):
-            positions = _draw_positions(
-                ids, _prefixes(ids >> rest, digit, ring.b) << rest, rest, random
-            )
+            # The prefixes of all ids, with this last digit.
+            first = (ids >> rest >> width << width | np.uint64(digit)) << rest
+            positions = _draw_positions(ids, first, rest, random)
             own_digit = (ids >> rest & np.uint64((1 << ring.b) - 1)) == digit
             for at in np.flatnonzero((positions >= 0) & ~own_digit):
                 overlay.nodes[order[at]].table[shared << ring.b | digit] = int(order[positions[at]])
                 is_any = True
         if not is_any:
             return
-
-
-def _prefixes(prefixes: _Words, digit: int, b: int) -> _Words:
-    """The same prefixes with another last digit."""
-    width = np.uint64(b)
-    return prefixes >> width << width | np.uint64(digit)
 
 
 def _draw_positions(

@@ -46,6 +46,7 @@ class Vicinity:
 
     def __init__(self, net: Network, parameters: VicinityParameters, overlay: OverlayState) -> None:
         self.net, self.overlay, self.gossip = net, overlay, parameters.gossip
+        # Without CYCLON, this layer must find its first contacts itself.
         self.is_alone = overlay.cyclon.shape[2] == 0
         self.request = net.kind("vicinity-request", self.on_request, failed=self.on_lost)
         self.reply = net.kind("vicinity-reply", self.on_reply)

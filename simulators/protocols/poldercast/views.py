@@ -123,14 +123,14 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
 
 
 @compiled(VIEW, DRAWS, int64, int64, VIEW)
-def _sample(view: Int32s, draws: Int64s, first: int, wanted: int, message: Int32s) -> None:
-    """Fill the last `wanted` entries of a message with random ones of a view, except for its first
-    `first`. They are moved to the positions after those.
+def _sample(view: Int32s, draws: Int64s, skipped: int, wanted: int, message: Int32s) -> None:
+    """Fill the last `wanted` entries of a message with random ones of a view, but none of its first
+    `skipped`. In the view, the drawn ones move to the positions after these.
     """
     count = entry_count(view)
     begin = message.shape[1] - wanted
     for k in range(wanted):
-        place = first + k
+        place = skipped + k
         chosen = place + below(draws, count - place)
         for row in (PEER, AGE):
             value = view[row, chosen]

@@ -20,7 +20,9 @@ def _subscribes(overlay: OverlayState, peer: int, topic: int) -> bool:
 
 
 @compiled(PACKED, int64, VIEW, NUMBERS, int64)
-def _pool(overlay: OverlayState, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
+def _add_subscribers(
+    overlay: OverlayState, topic: int, view: Int32s, pool: Int32s, count: int
+) -> int:
     """Add and mark the unmarked peers of a view that subscribe to the topic."""
     for k in range(view.shape[1]):
         candidate = view[PEER, k]
@@ -60,14 +62,14 @@ def _draw_subscribers(
         if end - begin < wanted:
             # All of the earlier layers are drawn by now.
             if layer == 0:
-                seen = _pool(overlay, topic, overlay.vicinity[peer], pool, seen)
+                seen = _add_subscribers(overlay, topic, overlay.vicinity[peer], pool, seen)
             elif layer == 1:
-                seen = _pool(overlay, topic, overlay.cyclon[peer], pool, seen)
+                seen = _add_subscribers(overlay, topic, overlay.cyclon[peer], pool, seen)
             else:
                 for row in range(first, first + overlay.held[peer]):
-                    seen = _pool(overlay, topic, overlay.rings[row], pool, seen)
+                    seen = _add_subscribers(overlay, topic, overlay.rings[row], pool, seen)
             end = _draw(overlay, pool, end, seen, wanted - (end - begin))
-    for k in range(begin, seen):
+    for k in range(begin, seen):  # remove the marks
         overlay.place[pool[k]] = -1
     return end
 

@@ -118,7 +118,11 @@ class ScribeTrees(Upcalls):
         member = self.members[peer]
         if self.routing.is_ready(peer) and member.routes is not self.routing.version(peer):
             member.routes = self.routing.version(peer)
-            self._follow_routes(peer)
+            # Routes may have changed; a former root steps down this way.
+            next_hop = self.routing.next_hop
+            for topic, group in member.groups.items():
+                if group.parent != NOBODY and group.parent != next_hop(peer, self.keys[topic]):
+                    self._attach(peer, topic)
         if member.orphans:
             self._adopt_orphans(peer)
         deadline = self.net.now - self.patience_us
@@ -165,7 +169,9 @@ class ScribeTrees(Upcalls):
                 self.on_stranger(peer, sender, topic)
                 is_agreed = False
             elif peer in path:
-                self._break_loop(peer, topic)
+                # Loops are due to inconsistent routes: compare them, and wait.
+                self.routing.compare(peer, self.members[peer].groups[topic].parent)
+                self._orphan(peer, topic)
                 is_agreed = False
             elif member.set_path(topic, path) and group.is_attached:
                 self._quit_former(peer, topic, group)
@@ -226,18 +232,6 @@ class ScribeTrees(Upcalls):
         former, group.former = group.former, NOBODY
         if former not in (NOBODY, group.parent):
             self.net.send(self.leave, peer, former, topic, self.topic_bytes)
-
-    def _follow_routes(self, peer: int) -> None:
-        """Join other parents if routes have changed; a former root steps down this way."""
-        next_hop = self.routing.next_hop
-        for topic, group in self.members[peer].groups.items():
-            if group.parent != NOBODY and group.parent != next_hop(peer, self.keys[topic]):
-                self._attach(peer, topic)
-
-    def _break_loop(self, peer: int, topic: int) -> None:
-        """Loops are due to inconsistent routes: compare them, and wait."""
-        self.routing.compare(peer, self.members[peer].groups[topic].parent)
-        self._orphan(peer, topic)
 
     def _orphan(self, peer: int, topic: int) -> None:
         member = self.members[peer]
