@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from neo4j import Driver, Result, ResultSummary, Session
+from neo4j import Driver, Result, Session
 
 from vizpub.graphstore.ask.deadline import TimedSession
 from vizpub.graphstore.ask.judge import ALLOWED, check_plan, check_words
@@ -103,7 +103,12 @@ def open_checked_stream(
         check_plan(summary.plan, summary.query_type)
         query = session.query(text)
         result = session.do(lambda neo4j: neo4j.run(query, values))
-        stream = Stream(tuple(result.keys()), iter(()), _warnings(summary))
+        warnings = tuple(
+            " ".join(status.status_description.removeprefix("warn: ").split())
+            for status in summary.gql_status_objects
+            if status.is_notification
+        )
+        stream = Stream(tuple(result.keys()), iter(()), warnings)
         stream.rows = _read_rows(session, result, stream, limits)
         yield stream
 
@@ -128,15 +133,6 @@ def _read_rows(
         rows_left = None if rows_left is None else rows_left - count
         count = min(2 * count, _BATCH)
     stream.more = bool(session.do(lambda _: result.peek()))
-
-
-def _warnings(summary: ResultSummary) -> tuple[str, ...]:
-    """Return the warnings of the server, one line each."""
-    return tuple(
-        " ".join(status.status_description.removeprefix("warn: ").split())
-        for status in summary.gql_status_objects
-        if status.is_notification
-    )
 
 
 def _read_batch(

@@ -78,7 +78,7 @@ class BrowserAddress:
         return f"{self.page}?{urlencode(parameters, quote_via=quote)}"
 
 
-def browser_page(uri: str, page: str | None = None) -> str:
+def browser_page(uri: str, page: str | None) -> str:
     """Return the full address of Browser: `page`, or else the usual port of the server's host.
 
     Raises: UseError if `page` is no address of a page.

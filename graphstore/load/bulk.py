@@ -113,7 +113,7 @@ def _import_if_wanted(
     progress: Progress | None,
 ) -> None:
     """Import the run if that is wanted and possible; `load_run` has to follow."""
-    if target.bulk is False or not (target.bulk or pays(tables)):
+    if target.bulk is False or not (target.bulk or import_pays(tables)):
         return
     database = target.connection.database
     with connect(place.start()) as driver:
@@ -133,7 +133,7 @@ def _import_if_wanted(
         )
 
 
-def pays(tables: RunTables) -> bool:
+def import_pays(tables: RunTables) -> bool:
     """Return True if a run is so large that an import is faster, including stop and start."""
     large = ("links", "receptions", "subscriptions", "presence")
     return sum(map(tables.rows, large)) >= PAYING_ROWS

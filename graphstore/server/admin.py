@@ -109,13 +109,13 @@ def finish_replacement(home: ServerHome) -> None:
 
 def end_tools(home: ServerHome) -> None:
     """Kill the tools that still work on a home although their parents are gone."""
-    for process in tools(home):
+    for process in tool_processes(home):
         with suppress(psutil.Error):
             process.kill()
             process.wait(30)
 
 
-def tools(home: ServerHome) -> list[psutil.Process]:
+def tool_processes(home: ServerHome) -> list[psutil.Process]:
     """Return the processes of the tools that work on a home."""
     return processes.java_processes(home, ADMIN_CLASS, _mark(home))
 

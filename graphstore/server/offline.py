@@ -180,11 +180,11 @@ def failure(server: str, output: str, program: str = Command.program) -> Neo4jUn
     return Neo4jUnavailable(server, f"{program} failed: {gist(output)}", "check it")
 
 
-def gist(log: str, lines: int = 3) -> str:
-    """Return the last lines of a log that say what went wrong, without stack frames."""
+def gist(log: str) -> str:
+    """Return the last three lines of a log that say what went wrong, without stack frames."""
     texts = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in texts if _WRONG.search(line)]
-    return "\n  ".join((errors or texts)[-lines:]) or "it said nothing"
+    return "\n  ".join((errors or texts)[-3:]) or "it said nothing"
 
 
 def last_transaction(tool: Tool, database: str) -> int:

@@ -34,7 +34,7 @@ from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.transactions import LoadSummary, load_run
 from vizpub.graphstore.runs import run_names, run_properties
 from vizpub.graphstore.server.address import Connection
-from vizpub.graphstore.server.admin import tools
+from vizpub.graphstore.server.admin import tool_processes
 from vizpub.graphstore.server.archive import restore
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.home import ServerHome
@@ -130,7 +130,7 @@ class ToolsKiller:
 
     def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
         if step.startswith("import"):
-            for process in tools(self.home):
+            for process in tool_processes(self.home):
                 process.kill()
                 self.killed += 1
 
@@ -251,7 +251,7 @@ def test_killed_import_leaves_an_empty_database(server: LocalServer, home: Path)
     """First who imports, then the tool; the third time it comes to its end."""
     done = subprocess.run([sys.executable, "-c", _KILLED, str(home)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
-    (left,) = tools(ServerHome(home))
+    (left,) = tool_processes(ServerHome(home))
     kill = ToolsKiller(home)
     with pytest.raises(Neo4jUnavailable):
         import_into(server, kill)

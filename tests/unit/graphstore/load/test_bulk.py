@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.tables import Batches
 from vizpub.graphstore.load import bulk
-from vizpub.graphstore.load.bulk import EmptyDatabase, import_run, pays, transaction_of
+from vizpub.graphstore.load.bulk import EmptyDatabase, import_pays, import_run, transaction_of
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.offline import Tool
 from vizpub.model.clock import Clock
@@ -31,7 +31,7 @@ def test_import_pays_by_the_row_count_of_all_tables(
     monkeypatch.setattr(bulk, "PAYING_ROWS", 100)
 
     told = {name: [{}] * count for name, count in rows.items()}
-    assert pays(Batches(told)) == paying
+    assert import_pays(Batches(told)) == paying
 
 
 class Full:
