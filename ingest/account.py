@@ -99,7 +99,7 @@ class Account:
         return ResourceUse.measure(self.java) if self.java else None
 
     @contextmanager
-    def watch_jobs(self, spark: SparkSession, *, closely: bool = False) -> Iterator[None]:
+    def watch_jobs(self, spark: SparkSession, *, closely: bool) -> Iterator[None]:
         """Record the Spark jobs of the block; if `closely`, also the resource use of its parts."""
         context = spark.sparkContext._jsc.sc()
         if closely and spark._jvm:

@@ -107,9 +107,9 @@ def _make_or_rebuild(
 
 def settle_run(
     run: StoredRun,
-    own_metrics: tuple[OwnFunction, ...] = (),
-    master: str | None = None,
-    progress: Progress = silent,
+    own_metrics: tuple[OwnFunction, ...],
+    master: str | None,
+    progress: Progress,
 ) -> IngestOutcome:
     """Rebuild a run from all of its files, including late records, and then replace the old one.
 

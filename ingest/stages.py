@@ -162,7 +162,7 @@ _EVERYBODY = "SELECT peer, -open_end() AS valid_from, open_end() AS valid_to FRO
 
 
 def _tables_observed(job: Job, tables: dict[str, Table]) -> list[Table]:
-    """Return those tables, by the name of their observed one, that the source knows."""
+    """Return the tables of which the source knows the observed table that is their key."""
     return [table for name, table in tables.items() if name in job.observed_tables.known_tables]
 
 

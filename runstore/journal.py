@@ -16,8 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-LOG = "log"
-"""Its name for users."""
 FILE = "log.jsonl"
 COLUMNS = ("at", "event", "stage", "seconds", "rows", "note")
 """Time (UTC), event, stage, duration, rows of the written tables by name, and a note."""

@@ -69,7 +69,7 @@ class StoredTable:
                 if where is None:
                     _check_rows(self.directory, part, rows)
 
-    def datasets(self, since: Since | None = None) -> list[tuple[ds.Dataset, pc.Expression | None]]:
+    def datasets(self, since: Since | None) -> list[tuple[ds.Dataset, pc.Expression | None]]:
         """The table, or such rows of it, as datasets with what holds for the rows to take of each
         (null = all). Both can be sent to other processes.
         """

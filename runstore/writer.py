@@ -80,7 +80,7 @@ class RunWriter:
         adds = self.beside and self.manifest is not None and self.manifest.extends
         return self.stored if adds else None
 
-    def check_owner(self, collection: str = "") -> None:
+    def check_owner(self, collection: str) -> None:
         """Raises: RunCollected, and UseError for a collector whose run is gone, where the run may
         not be made by that collection (empty = by none).
         """
@@ -183,24 +183,22 @@ class RunWriter:
         assert self.stored.complete
         self.commit(self.stored)
 
-    def entry(
-        self, directory: Path, older: tuple[Part, ...] = (), schema: str | None = None
-    ) -> TableEntry:
-        """The entry of a table in run.json: a new directory and older parts. `schema` is for staged
-        tables. Removes other files than Parquet from the directory.
+    def entry(self, directory: Path, older: tuple[Part, ...] = ()) -> TableEntry:
+        """The entry of a table in run.json: a new directory and older parts. Removes other files
+        than Parquet from the directory.
         """
         files = sorted(directory.glob("*.parquet"))
-        return self.entry_of(directory, tuple(map(describe_file, files)), older, schema)
+        return self.entry_of(directory, tuple(map(describe_file, files)), older)
 
     def entry_of(
         self,
         directory: Path,
         files: tuple[StoredFile, ...],
-        older: tuple[Part, ...] = (),
+        older: tuple[Part, ...],
         schema: str | None = None,
     ) -> TableEntry:
         """The entry of a table whose files their writer has described; removes all others from the
-        directory.
+        directory. `schema` is for staged tables.
         """
         if directory.is_dir():
             for path in {*directory.iterdir()} - {directory / file.name for file in files}:

@@ -97,7 +97,6 @@ def ensure_percolation(
     run: Run,
     options: PercolationOptions,
     *,
-    master: str | None = None,
     progress: Progress = silent,
 ) -> Run:
     """Return the run with the table for these options, which is made and stored if it is missing.
@@ -122,9 +121,7 @@ def ensure_percolation(
             return [function(blocks_to_do[0])]
         scratch = workspace / SCRATCH
         step = "percolation"
-        return run_in_tasks(
-            function, blocks_to_do, step=step, scratch=scratch, master=master, progress=progress
-        )
+        return run_in_tasks(function, blocks_to_do, step=step, scratch=scratch, progress=progress)
 
     gamma = options.gamma
     if gamma is None:

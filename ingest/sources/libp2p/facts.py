@@ -131,7 +131,7 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
     protocols = sorted(tally.protocols)
     epoch = _UNIX + timedelta(microseconds=epoch_us(tally.first, interval_us))
     floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
-    is_old = tally.deliveries and not tally.with_previous_hop
+    lacks_hops = tally.deliveries and not tally.with_previous_hop
     notes = dict(sorted(tally.unknown.items()))
     unsaid = tally.deliveries - tally.with_previous_hop
     if unsaid and tally.with_previous_hop:
@@ -143,7 +143,7 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
         protocol="floodsub" if floods else "gossipsub",
         parameters={"protocols": protocols} if protocols else {},
         epoch=epoch.isoformat().replace("+00:00", "Z"),
-        unknown=(_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,),
+        unknown=(_NO_BYTES, *_NO_HOPS) if lacks_hops else (_NO_BYTES,),
         notes=notes | tally.times.empty(1000 * interval_us),
         totals=tally.plain,
     )
