@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from os.path import commonprefix
 
 from vizpub.model.errors import AmbiguousName, UnknownName
 
@@ -19,6 +20,8 @@ GAUGE = r"[A-Za-z0-9_.-]{1,64}"
 _NUMBER = re.compile(r"#(\d{1,18})", re.ASCII)
 _LEAST = 4
 """Least characters of a shortened name."""
+_CAPTION, _LONG = 12, 24
+"""Most characters of names that `captions` and `beginnings` leave whole."""
 _CUT = re.compile(r"…|\.\.\.")
 
 
@@ -34,41 +37,35 @@ def ends_of(text: str) -> list[tuple[str, str]]:
     return [(start, end[0])] if end else [(text, ""), ("", text)]
 
 
-def captions(names: Sequence[str], longest: int = 12) -> list[str]:
-    """Shorten names to at most `longest` characters: long ones to their ends, or else beginnings,
-    of the least length that distinguishes them from all others, or else to some of both.
+def captions(names: Sequence[str]) -> list[str]:
+    """Shorten names to at most 12 characters: long ones to their ends, or else beginnings, of the
+    least length that distinguishes them from all others, or else to some of both.
 
     ["12D3KooWAlpha", "12D3KooWBeta1", "news"] → ["…lpha", "…eta1", "news"]
     """
-    long = {name for name in names if len(name) > longest}
-    for size in range(min(_LEAST, longest - 1), longest):
+    long = {name for name in names if len(name) > _CAPTION}
+    for size in range(_LEAST, _CAPTION):
         for part, form in ((slice(-size, None), "…{}"), (slice(size), "{}…")):
             counts = Counter(name[part] for name in names)
             if all(counts[name[part]] == 1 for name in long):
                 return [form.format(name[part]) if name in long else name for name in names]
-    head = longest // 3
-    tail = longest - head - 1
+    head = _CAPTION // 3
+    tail = _CAPTION - head - 1
     return [f"{name[:head]}…{name[-tail:]}" if name in long else name for name in names]
 
 
-def beginnings(names: Sequence[str], longest: int = 24) -> list[str]:
-    """Shorten long names to their least unambiguous beginning of 12 characters or more."""
+def beginnings(names: Sequence[str]) -> list[str]:
+    """Shorten names of more than 24 characters to their least unambiguous beginning, 12 or more."""
     if not names:
         return []
     ordered = sorted(names)
     # A name has the most in common with a neighbour in the order.
-    common = [_common_length(one, following) for one, following in pairwise(ordered)]
+    common = [len(commonprefix(pair)) for pair in pairwise(ordered)]  # noqa: RUF071 - characters
     lengths = dict(zip(ordered, map(max, [0, *common], [*common, 0]), strict=True))
-    forms = [name[: max(lengths[name] + 1, 12)] if len(name) > longest else name for name in names]
+    forms = [name[: max(lengths[name] + 1, 12)] if len(name) > _LONG else name for name in names]
     sizes = {len(form) for form in forms}
     ends = {name[-size:] for size in sizes for name in names if len(name) > size}
     return [name if form in ends else form for name, form in zip(names, forms, strict=True)]
-
-
-def _common_length(one: str, other: str) -> int:
-    """Return the number of characters with which both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def place_of(kind: str, text: str, names: Sequence[str], see: str = "") -> int:

@@ -22,6 +22,8 @@ from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError, cause_o
 
 Progress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
+_SHOWN = 5
+"""Most names of files in an error."""
 
 
 def cache_path() -> Path:
@@ -60,7 +62,7 @@ def jars(name: str, progress: Progress | None = None) -> list[Path]:
     return [_folder() / a.file_name for a in wanted.files]
 
 
-def graphframes_jars(progress: Progress | None = None) -> list[Path]:
+def graphframes_jars() -> list[Path]:
     """Return GraphFrames for Spark: the files of VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar, or of `jars`.
 
     Raises: ArtifactsMissing; UseError for a file that does not exist.
@@ -68,7 +70,7 @@ def graphframes_jars(progress: Progress | None = None) -> list[Path]:
     paths_text = os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
     if not paths_text:
         try:
-            return jars("graphframes", progress)
+            return jars("graphframes")
         except ArtifactsMissing as error:
             why = f"{error.why}; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names files of your own"
             raise ArtifactsMissing(error.artifacts, why) from error
@@ -114,9 +116,9 @@ def _check_folder(wanted: JarSet, folder: Path) -> None:
         raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
 
 
-def _few(names: Sequence[str], shown: int = 5) -> str:
-    rest = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+def _few(names: Sequence[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _sha256(path: Path) -> str:

@@ -70,7 +70,7 @@ def read_lock(path: Path = LOCK) -> dict[str, JarSet]:
     }
 
 
-def write_lock(sets: Iterable[JarSet], path: Path = LOCK) -> None:
+def write_lock(sets: Iterable[JarSet], path: Path) -> None:
     """Write the sets as a lock file that `read_lock` reads back unchanged."""
     entries = {jars.name: asdict(jars) for jars in sets}
     for entry in entries.values():
