@@ -86,7 +86,7 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
     def draw(
         self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
     ) -> Iterator[DrawnFigure]:
-        """The figure."""
+        """The figure; none without a run."""
         from vizpub.analytics.comparison.metrics import find_interval_metric
         from vizpub.analytics.comparison.tables import compare_series
         from vizpub.analytics.figures.comparison import comparison_series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from vizpub.simulators.protocols.broadcast.topologies import (
     ScaleFreeGraph,
 )
 
-Scale = Literal["small", "full"]
 HUBS = "acl:a=6,b=1"
 HUBS_PEERS = 2_482
 FIVE = "poisson:5"
