@@ -6,21 +6,25 @@ a processor for itself, and browsers beside each other wait for all but their tu
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+from tests.support.project import ROOT
 
 NEO4J, SPARK, BROWSER, NONE = range(4)
 """What files need most."""
 
 
+@cache
 def need_of(file: str) -> int:
-    """By its folder."""
-    if file.startswith("tests/integration/graph/"):
-        return NEO4J
+    """By its folder and its marks; Spark starts quicker than Neo4j, whose tests often need both."""
     if file.startswith("tests/integration/explorer/"):
         return BROWSER
-    return SPARK if file.startswith("tests/integration/") else NONE
+    if not file.startswith("tests/integration/"):
+        return NONE
+    return NEO4J if "mark.neo4j" in (ROOT / file).read_text("utf-8") else SPARK
 
 
 def turn_of(file: str, place: int) -> int:
