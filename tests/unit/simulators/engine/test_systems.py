@@ -57,7 +57,7 @@ VARIANTS = {
 
 ALL = [(name, chosen) for name in SYSTEMS for chosen in VARIANTS.get(name, [{**WORLD, **CHANGING}])]
 
-OFTEN = {"peers": 12, "interval": "50ms", "intervals": 215}
+OFTEN = {"peers": 12, "interval": "50ms", "intervals": 220}
 """Reports so often that links are known when copies are sent."""
 
 
