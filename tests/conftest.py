@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -69,7 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several processes (`-n 2`) a file stays in one of them, for its fixtures."""
     from tests.support.scheduling import Scheduling
 
-    config.option.loadscopereorder = False  # the files are in order already
+    config.option.loadscopereorder = False  # `Scheduling` has an order
     return Scheduling(config, log)
 
 
@@ -86,6 +88,19 @@ def commands_made_once() -> Iterator[None]:
     """A CliRunner makes all commands anew for each call, which takes longer than most calls do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers_end_at_once() -> Iterator[None]:
+    """Let uvicorn, which looks every 100 ms whether to end, and then waits as long, look often."""
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 20)
+
+    with pytest.MonkeyPatch.context() as patch:
+        often = SimpleNamespace(**(vars(asyncio) | {"sleep": sleep}))
+        patch.setattr("uvicorn.server.asyncio", often)
         yield
 
 

@@ -11,12 +11,10 @@ import json
 import os
 import subprocess
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import CompletedProcess
 from uuid import uuid4
 
 import networkx as nx
@@ -132,23 +130,6 @@ def test_repeated_ingest_says_the_run_is_complete(vizpub: Shell, libp2p_small: P
     again = vizpub("ingest", str(libp2p_small / "json"), "--run", RUN)
     assert again.code == 0, again.err
     tells(again.err, f"run '{RUN}' {ALREADY}", "Neo4j")
-
-
-def test_bad_record_makes_a_strict_ingest_exit_with_1(
-    vizpub: Shell, vizpub_here: Callable[..., CompletedProcess[str]], tmp_path: Path
-) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.csv").write_text("interval,src,dst\n0,a,b\n1,b\n1,b,c\n")
-    packer = zlib.compressobj(wbits=31)
-    packed = packer.compress(b"interval,src,dst\n0,a,b\n") + packer.flush(zlib.Z_SYNC_FLUSH)
-    (tmp_path / "in" / "b.csv.gz").write_bytes(packed)
-    ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
-    result = vizpub_here("--workspace", str(tmp_path / "ws"), *ingest)
-    assert result.returncode == 1, result.stderr
-    assert result.stderr.count("1 record was refused; see: vizpub sql bad 'FROM quarantine'") == 1
-    assert result.stderr.count("b.csv.gz: truncated gzip") == 1
-    shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
-    assert [row["links"] for row in shown.json()] == [1, 1]
 
 
 def test_path_command_equals_networkx(vizpub: Shell) -> None:

@@ -22,7 +22,7 @@ from vizpub.runstore.journal import read_journal
 from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.store import StoredRun, open_run, run_names
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 TRAP = """
@@ -136,7 +136,6 @@ def quit_(terminated: End, workspace: Path) -> End:
     return ended(workspace, "periods (", lambda p: os.killpg(p.pid, signal.SIGQUIT))
 
 
-@pytest.mark.long
 def test_quit_ingest_exits_131_and_java_prints_nothing(quit_: End) -> None:
     assert (quit_.code, quit_.told.splitlines()[-1]) == (131, "quit")
     assert "Full thread dump" not in quit_.told
@@ -147,7 +146,6 @@ def without_java(terminated: End, workspace: Path) -> End:
     return ended(workspace, "periods (", kill_java)
 
 
-@pytest.mark.long
 def test_ingest_whose_java_is_killed_says_so_in_two_lines(without_java: End) -> None:
     assert without_java.code == 3
     tells(without_java.told, f"error: {SparkFailed(JAVA_GONE)}".splitlines()[0])
@@ -156,7 +154,6 @@ def test_ingest_whose_java_is_killed_says_so_in_two_lines(without_java: End) -> 
     tells(without_java.events[-1]["note"], JAVA_GONE)
 
 
-@pytest.mark.long
 def test_ingest_without_streams_goes_on_to_the_end(terminated: End, workspace: Path) -> None:
     done = ended(workspace, "", id, "<&- >&- 2>&-")
     assert (done.code, done.told) == (0, "")
@@ -179,7 +176,6 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> tuple[End, Path]:
     return end, folder / "there"
 
 
-@pytest.mark.long
 class TestKilledWorker:
     """It takes the whole of an ingest in a process."""
 

@@ -134,6 +134,7 @@ def test_networks_measured_in_tasks_are_those_measured_here(tmp_path: Path) -> N
     assert without_times(again[6:]) == without_times(found[6:])
 
 
+@pytest.mark.long
 def test_experiment_writes_its_report(
     tmp_path: Path, vizpub_here: Vizpub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
+from vizpub.runstore.store import open_run
 
 pytestmark = pytest.mark.spark
 
@@ -276,6 +278,23 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
         ("a", "b", "overlay", None, 0, len(BAD)),
         ("c", "d", "overlay", None, 0, 1),
     }
+
+
+def test_bad_record_makes_a_strict_ingest_exit_with_1(
+    vizpub_here: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("interval,src,dst\n0,a,b\n1,b\n1,b,c\n")
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(b"interval,src,dst\n0,a,b\n") + packer.flush(zlib.Z_SYNC_FLUSH)
+    (tmp_path / "in" / "b.csv.gz").write_bytes(packed)
+    ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
+    result = vizpub_here("--workspace", str(tmp_path / "ws"), *ingest)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.count("1 record was refused; see: vizpub sql bad 'FROM quarantine'") == 1
+    assert result.stderr.count("b.csv.gz: truncated gzip") == 1
+    overlay = open_run(tmp_path / "ws", "bad").read("metrics/overlay")
+    assert overlay["links"].to_pylist() == [1, 1]
 
 
 def test_marks_and_headers_inside_a_file_are_no_names(tmp_path: Path) -> None:

@@ -1,26 +1,40 @@
 """Which process of pytest-xdist runs which files.
 
 Java is started once, and stays warm. One browser draws at a time: without a graphics card it takes
-a processor for itself, and browsers beside each other wait for all but their turn.
+a processor for itself, and browsers beside each other wait for all but their turn. Long files come
+first, so that no process works alone in the end; in a random order, too.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
 from typing import Any
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
+from tests.support.project import ROOT
+from tests.support.record import Record
+
 NEO4J, SPARK, BROWSER, NONE = range(4)
 """What files need most."""
 
+_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.neo4j", re.MULTILINE)
 
+NEW_S = 2.0
+"""What a test costs whose seconds are not recorded."""
+
+
+@cache
 def need_of(file: str) -> int:
-    """By its folder."""
-    if file.startswith("tests/integration/graph/"):
-        return NEO4J
+    """Return it by the file's folder, and by the marks of all its tests."""
     if file.startswith("tests/integration/explorer/"):
         return BROWSER
-    return SPARK if file.startswith("tests/integration/") else NONE
+    if not file.startswith("tests/integration/"):
+        return NONE
+    return NEO4J if _MARK.search((ROOT / file).read_text("utf-8")) else SPARK
 
 
 def turn_of(file: str, place: int) -> int:
@@ -32,11 +46,32 @@ def turn_of(file: str, place: int) -> int:
     return 0 if need == place % 3 else 1 if need == NONE else 2
 
 
+def cost_of_files(tests: Iterable[str], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the recorded seconds of the files' tests."""
+    keys = {test if test in seconds else test.partition("[")[0] for test in tests}
+    cost: dict[str, float] = defaultdict(float)
+    for key in sorted(keys):
+        cost[key.partition("::")[0]] += seconds.get(key, NEW_S)
+    return cost
+
+
+def size_of(cost: float) -> int:
+    """Return 0 for all files of less than eight seconds, and one more for twice the cost."""
+    return max(0, int(cost).bit_length() - 3)
+
+
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """Keeps a file in one process, and files of one need in one process as far as they go."""
 
+    @cached_property
+    def _costs(self) -> dict[str, float]:
+        return cost_of_files(self.collection, Record.read().seconds)
+
     def _assign_work_unit(self, node: Any) -> None:
         place = self.nodes.index(node)
-        first = min(self.workqueue, key=lambda file: turn_of(file, place))
+        first = min(
+            self.workqueue,
+            key=lambda file: (turn_of(file, place), -size_of(self._costs[file])),
+        )
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)

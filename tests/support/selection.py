@@ -214,10 +214,7 @@ def choice(config: pytest.Config, tests: set[str], long: set[str], record: Recor
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Takes out the items that the options do not choose; the longest files come first.
-
-    A random order (`--random-order`) stays.
-    """
+    """Takes out the items that the options do not choose."""
     record = Record.read()
     long = {key_of(item) for item in items if "long" in item.keywords}
     chosen = choice(config, {key_of(item) for item in items}, long, record)
@@ -227,18 +224,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = key_of(item) in chosen and item.nodeid not in passed
         (kept if wanted else left).append(item)
     config.hook.pytest_deselected(items=left)
-    if not config.getoption("random_order_enabled", False):
-        cost = cost_of_files(chosen, record.seconds)
-        kept.sort(key=lambda item: (-cost[_file(item.nodeid)], _file(item.nodeid)))
     items[:] = kept
-
-
-def cost_of_files(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, float]:
-    """The recorded seconds of the files' tests; a file with a new test costs most."""
-    cost: dict[str, float] = defaultdict(float)
-    for test in sorted(tests):  # sums depend on the order, and all processes must have the same
-        cost[_file(test)] += seconds.get(test, inf)
-    return cost
 
 
 def _file(test: str) -> str:

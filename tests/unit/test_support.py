@@ -17,7 +17,7 @@ from tests.support import selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
 from tests.support.record import WATCHED, Record, touched_in
-from tests.support.scheduling import turn_of
+from tests.support.scheduling import NEW_S, cost_of_files, size_of, turn_of
 from tests.support.skips import judged
 
 
@@ -194,27 +194,34 @@ class TestSlices:
         assert len({place[f"f7.py::t{test}"] for test in range(10)}) == 2  # 70 s in two chunks
 
 
-class TestOrder:
-    def test_unknown_files_come_first_and_then_the_longest(self) -> None:
-        seconds = {"a.py::x": 2.0, "a.py::y": 3.0, "b.py::x": 4.0}
-        cost = selection.cost_of_files([*seconds, "c.py::new"], seconds)
-        assert sorted(cost, key=lambda file: -cost[file]) == ["c.py", "a.py", "b.py"]
-
-
 class TestScheduling:
     FILES = (
         "tests/integration/graph/test_load.py", "tests/integration/test_append.py",
         "tests/integration/explorer/test_page.py", "tests/unit/cli/test_main.py",
+        "tests/integration/test_server.py",
     )  # fmt: skip
 
     @pytest.mark.parametrize(
         ("place", "turns"),
-        [(0, [0, 2, 2, 1]), (1, [2, 0, 2, 1]), (2, [2, 2, 0, 1]), (3, [0, 2, 2, 1])],
+        [
+            (0, [0, 2, 2, 1, 0]),
+            (1, [2, 0, 2, 1, 2]),
+            (2, [2, 2, 0, 1, 2]),
+            (3, [0, 2, 2, 1, 0]),
+        ],
     )
     def test_process_takes_files_that_need_another_server_last(
         self, place: int, turns: list[int]
     ) -> None:
         assert [turn_of(file, place) for file in self.FILES] == turns
+
+    def test_cost_of_a_file_is_that_of_its_functions_and_long_cases(self) -> None:
+        seconds = {"a.py::x": 9.0, "a.py::y[1]": 3.0, "b.py::x": 4.0}
+        tests = ["a.py::x[1]", "a.py::x[2]", "a.py::y[1]", "b.py::x", "b.py::new[1]"]
+        assert cost_of_files(tests, seconds) == {"a.py": 12, "b.py": 4 + NEW_S}
+
+    def test_files_of_about_one_size_keep_their_order(self) -> None:
+        assert [*map(size_of, (0, 7.9, 8, 15, 16, 40, 300))] == [0, 0, 1, 1, 2, 3, 6]
 
 
 class TestLedger:

@@ -304,6 +304,17 @@ LONG_HISTORIES = [
 """They rarely tell more."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make tests of chosen layers long but those of the first history: the choice is the same in
+    all.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            values = item.callspec.params
+            if values.get("layers") and values.get("history") is HISTORIES[1]:
+                item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def graph(neo4j_server: Connection) -> Iterator[Graph]:
     driver = connect(neo4j_server)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
+from tests.support.few import few
 from tests.support.words import naming, unfinished, unknown
 from vizpub.graphstore.ask.queries import ask
 from vizpub.graphstore.load import remove
@@ -141,7 +142,7 @@ def test_unknown_run_is_refused(graph: Graph, loaded: Any) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("stop_at", [1, 40, *(pytest.param(n, marks=LONG) for n in (4, 62))])
+@pytest.mark.parametrize("stop_at", few([1, 4, 40, 62], [40]))
 def test_interrupted_removal_resumes_and_the_run_loads_again(
     graph: Graph, loaded: Any, stop_at: int
 ) -> None:

@@ -164,7 +164,6 @@ def changed(graph: Graph, text: str, setting: str, to: Callable[[Any], Any]) -> 
     }
 
 
-BOTH = ((NODES, SET_NODE), (PROPERTIES, SET_RELATIONSHIP))
 NODES_OR = ((NODES, SET_NODE), pytest.param(PROPERTIES, SET_RELATIONSHIP, marks=pytest.mark.long))
 """Relationships rarely tell more."""
 
@@ -181,7 +180,7 @@ def test_copy_without_a_change_has_no_difference(graph: Graph, history: History)
     }
 
 
-@pytest.mark.parametrize(("text", "setting"), BOTH, ids=["nodes", "relationships"])
+@pytest.mark.parametrize(("text", "setting"), NODES_OR, ids=["nodes", "relationships"])
 def test_property_with_another_value_is_seen(
     graph: Graph, seen: Seen, text: str, setting: str
 ) -> None:

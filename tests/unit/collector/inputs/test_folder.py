@@ -62,7 +62,7 @@ def test_histories_of_peers_enter_side_by_side(tmp_path: Path, began: datetime) 
     case = Case(tmp_path)
     case.began = began
     for peer in "abc":
-        text = "".join(report(peer, interval) for interval in range(8000))
+        text = "".join(report(peer, interval) for interval in range(4000))
         if peer == "b":  # a longer file, which is read more slowly
             text = text.replace("\n", " " * 190 + "\n")
         if peer == "c":
@@ -77,7 +77,7 @@ def test_histories_of_peers_enter_side_by_side(tmp_path: Path, began: datetime) 
         assert intake.counts["refused"] == 0
 
     case.run(work)
-    assert sorted(case.taken()) == [(peer, i) for peer in "abc" for i in range(8000)]
+    assert sorted(case.taken()) == [(peer, i) for peer in "abc" for i in range(4000)]
     newest = dict.fromkeys("abc", 0)
     for peer, interval in case.taken():
         newest[peer] = interval

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.project import ROOT
 from tests.support.ways import Ways
 from vizpub.analytics.comparison.groups import group_runs
 from vizpub.model.clock import Clock
@@ -54,26 +55,42 @@ VARIANTS = {
 }
 """What is not the default of a system; the others are run once."""
 
-OFTEN = {"interval": "50ms", "intervals": 230}
+ALL = [(name, chosen) for name in SYSTEMS for chosen in VARIANTS.get(name, [{**WORLD, **CHANGING}])]
+
+OFTEN = {"peers": 12, "interval": "50ms", "intervals": 220}
 """Reports so often that links are known when copies are sent."""
 
-DIGESTS = """
-import hashlib, json, sys
-from pathlib import Path
-from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import make_plan
-from vizpub.simulators.engine.simulation import simulate
 
-out, told = Path(sys.argv[1]), {}
-for number, (system, chosen) in enumerate(json.loads(sys.argv[2])):
-    folder = Folder(out / str(number))
-    simulate(make_plan(system, chosen, 7), folder)
-    digest = hashlib.sha256()
-    for path in sorted(folder.reports.iterdir()):
-        digest.update(path.name.encode() + path.read_bytes())
-    told[f"{number} {system}"] = digest.hexdigest()
-print(json.dumps([told, hash("peer")]))
-"""
+class Changing:
+    """The reports of each variant of a system in a world that changes, simulated once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def reports(self, variant: int) -> list[Path]:
+        """Return the files with the reports of one of ALL."""
+        folder = Folder(self.folder / str(variant))
+        if not folder.reports.exists():
+            simulate(make_plan(*ALL[variant], 7), folder)
+        return sorted(folder.reports.iterdir())
+
+    def digest(self, variant: int) -> str:
+        """Return a digest of these files."""
+        digest = hashlib.sha256()
+        for path in self.reports(variant):
+            digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()
+
+
+def print_digests(folder: str) -> None:
+    """Print, in a process of its own, the digests of all variants, and a hash."""
+    changing = Changing(Path(folder))
+    print(json.dumps([[changing.digest(variant) for variant in range(len(ALL))], hash("peer")]))
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory: pytest.TempPathFactory) -> Changing:
+    return Changing(tmp_path_factory.mktemp("changing"))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -89,7 +106,7 @@ def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
     facts = []
     for seed in (1, 2):
         folder = Folder(tmp_path / str(seed))
-        simulate(make_plan(name, {"peers": 60, "intervals": 2}, seed), folder)
+        simulate(make_plan(name, {"peers": 24, "intervals": 2}, seed), folder)
         with gzip.open(min(folder.reports.iterdir())) as lines:
             header = json.loads(next(lines))
         facts.append(RunFacts(f"run-{seed}", "reports", Clock(), name, header["parameters"], seed))
@@ -97,40 +114,39 @@ def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_copies_of_every_system_are_reported_hop_by_hop(name: str, tmp_path: Path) -> None:
+def test_copies_of_every_system_are_reported_hop_by_hop(
+    name: str, changing: Changing, tmp_path: Path
+) -> None:
     """By its reports alone: each copy is listed and counted, was sent by a peer that held it with
     one hop less, and went over a link that one of the two had then. With churn, a peer may take
     another for its child that has forgotten it, so that neither reports a link.
     """
-    for number, chosen in enumerate(VARIANTS.get(name, [{**WORLD, **CHANGING}])):
-        ways = followed(name, chosen, tmp_path / f"changing {number}")
+    for variant, (system, chosen) in enumerate(ALL):
+        if system != name:
+            continue
+        ways = Ways(changing.reports(variant))
         assert [*ways.uncounted(), *ways.unsent()] == []
         late = {"publications": "every:1,first=200"} if "publications" in chosen else {}
+        fewer = {"threshold": 4} if "threshold" in chosen else {}
         calm = {key: chosen[key] for key in chosen if key not in ("churn", "interest", "loss")}
-        ways = followed(name, {**calm, **OFTEN, **late}, tmp_path / f"calm {number}")
+        folder = Folder(tmp_path / f"calm {variant}")
+        simulate(make_plan(name, {**calm, **OFTEN, **late, **fewer}, 7), folder)
+        ways = Ways(folder.reports.iterdir())
         assert (ways.copies > 100) == (name != "cyclon")  # which carries no publications
         assert [*ways.uncounted(), *ways.unsent(), *ways.unlinked()] == []
 
 
-def followed(name: str, chosen: dict[str, Any], path: Path) -> Ways:
-    folder = Folder(path)
-    simulate(make_plan(name, chosen, 7), folder)
-    return Ways(folder.reports.iterdir())
-
-
-def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(tmp_path: Path) -> None:
-    """Every text has another hash in each of two processes, so sets of texts another order."""
-    runs = [
-        (name, chosen) for name in SYSTEMS for chosen in VARIANTS.get(name, [{**WORLD, **CHANGING}])
-    ]
-    digests = []
-    for seed in ("0", "4242"):
-        words = [sys.executable, "-c", DIGESTS, str(tmp_path / seed), json.dumps(runs)]
-        environment = os.environ | {"PYTHONHASHSEED": seed}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        digests.append(json.loads(done.stdout))
-    (one, hashed), (other, hashed_otherwise) = digests
-    assert hashed != hashed_otherwise
-    assert len({*one.values()}) == len(runs) > 15
-    assert one == other
+def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(
+    changing: Changing, tmp_path: Path
+) -> None:
+    """Every text has another hash in another process, so sets of texts another order."""
+    program = f"from {__name__} import print_digests; print_digests({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "4242"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    digests, hashed = json.loads(done.stdout)
+    assert hashed != hash("peer")
+    assert len({*digests}) == len(ALL) > 15
+    assert digests == [changing.digest(variant) for variant in range(len(ALL))]
