@@ -20,6 +20,8 @@ from vizpub.runstore.writer import writing
 
 Row = dict[str, Any]
 LAYERS = ("mesh", "ring")
+GROUP = 150
+"""Rows of a row group: tables have several, but few, as each takes a page a while to read."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,9 @@ def _write(workspace: Path, made: Played) -> None:
     with writing(workspace, made.name) as writer:
         writer.begin(manifest)
         entries = {
-            name: writer.entry(write(writer, name, pa.Table.from_pylist(rows, table(name).arrow)))
+            name: writer.entry(
+                write(writer, name, pa.Table.from_pylist(rows, table(name).arrow), 2, GROUP)
+            )
             for name, rows in made.rows.items()
         }
         writer.commit(manifest.with_stage("all", entries, state="complete"))
