@@ -30,11 +30,11 @@ from vizpub.cli.commands.live.tell import tell
 from vizpub.cli.commands.live.watch import watch
 from vizpub.cli.commands.neo4j import neo4j
 from vizpub.cli.commands.runs.check_run import check_run
+from vizpub.cli.commands.runs.remove import remove
 from vizpub.cli.commands.runs.runs import (
     list_files,
     list_runs,
     print_path,
-    remove,
     show_log,
     show_run,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,7 +23,7 @@ from vizpub.cli.completion import (
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.model.clock import Clock
-from vizpub.model.errors import UseError
+from vizpub.model.errors import UnknownName, UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
@@ -250,6 +251,15 @@ def refuse_options(ctx: typer.Context, use: str, *names: str) -> None:
     for option in given_options(ctx):
         if option in names:
             raise UseError(f"{option} does not apply to {use}")
+
+
+def match_runs(text: str, names: Sequence[str]) -> list[str]:
+    """The names that match a pattern; a name is itself. Raises: UnknownName if there are none."""
+    if not any(character in text for character in "*?["):
+        return [text]
+    if matches := [name for name in names if fnmatchcase(name, text)]:
+        return matches
+    raise UnknownName("run like", text, names, "vizpub runs list")
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:

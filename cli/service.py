@@ -200,21 +200,19 @@ def _state(run: StoredRun, state: str, tables: str | None) -> str:
     return "behind" if run.boundary_since(tables or "") else "outdated"
 
 
-def copy_in_neo4j(settings: Settings, run: str) -> str | None:
-    """The state of the copy of a run; null = not known, 'absent' = there is none. No server is
-    started.
-    """
+def copies_in_neo4j(settings: Settings) -> dict[str, str] | None:
+    """The state of the copy of each run; null = not known. No server is started."""
     from vizpub.graphstore.runs import run_states
     from vizpub.graphstore.server.connection import find_connection
 
     if not has_neo4j(settings):
-        return "absent"
+        return {}
     try:
         with connected(find_connection(settings.workspace / "neo4j")) as neo4j:
-            state, _ = run_states(neo4j.driver, neo4j.database).get(run, ("absent", None))
+            states = run_states(neo4j.driver, neo4j.database)
     except ServiceError:
         return None
-    return state
+    return {run: state for run, (state, _) in states.items()}
 
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:

@@ -6,14 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vizpub.cli.completion import complete_compared, complete_runs
-from vizpub.cli.options import Output, Window, comma_list
+from vizpub.cli.options import Output, Window, comma_list, match_runs
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
     OutputRows,
@@ -23,7 +22,6 @@ from vizpub.cli.terminal.output import (
     to_stdout,
     write_figure,
 )
-from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,11 +100,16 @@ def compare(
     ```
     """
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
+    from vizpub.analytics.comparison.tables import sort_settings
     from vizpub.questions.run import Run
+    from vizpub.runstore.store import run_names
 
     if options.plot:
         figure_format(options.plot)  # an error now, not after the work
-    names = dict.fromkeys(name for pattern in runs for name in _match_runs(settings, pattern))
+    existing = run_names(settings.workspace)
+    names = dict.fromkeys(
+        name for pattern in runs for name in sort_settings(match_runs(pattern, existing))
+    )
     opened = [Run.open(settings.workspace, name) for name in names]
     request = ComparisonRequest(
         comma_list(options.metrics),
@@ -135,19 +138,6 @@ def _window(window: Window, runs: Sequence[Run]) -> tuple[int | None, int | None
     from vizpub.analytics.comparison.per_run import common_clock
 
     return window.intervals(common_clock(runs)) if window != Window() else (None, None)
-
-
-def _match_runs(settings: Settings, name: str) -> list[str]:
-    """The runs that match a name or pattern. Raises: UnknownName if there are none."""
-    if not any(character in name for character in "*?["):
-        return [name]
-    from vizpub.analytics.comparison.tables import sort_settings
-    from vizpub.runstore.store import run_names
-
-    names = run_names(settings.workspace)
-    if matches := [run for run in names if fnmatchcase(run, name)]:
-        return sort_settings(matches)
-    raise UnknownName("run like", name, names, f"vizpub runs list, in {settings.workspace}")
 
 
 def _table(answer: ComparedRuns, over: str) -> pa.Table:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.neo4j.browser import guide_folder
+from vizpub.cli.commands.runs.remove import describe_retired
 from vizpub.cli.completion import complete_tables
-from vizpub.cli.options import Limit, Output, RunName, Yes
+from vizpub.cli.options import Limit, Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
-from vizpub.cli.terminal.streams import confirm, message
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
-    from vizpub.runstore.collection import Collected
     from vizpub.runstore.store import StoredRun
 
 _COLUMNS = (
@@ -71,7 +67,7 @@ def list_runs(settings: Settings, output: Output) -> None:
         if not isinstance(stored, BrokenRun) and (change := describe_unfinished(stored)):
             settings.say(f"run '{stored.name}': {change}")
     for collection in collections:
-        settings.say(_retired_note(collection))
+        settings.say(describe_retired(collection))
     if not lines:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
@@ -210,99 +206,6 @@ def list_files(
         for file in part.files or ()
     ]
     show_rows(OutputRows(_FILES, [list(line) for line in files]), output, settings)
-
-
-def remove(
-    settings: Settings,
-    run: RunName,
-    with_log: Annotated[
-        bool,
-        typer.Option("--with-log", help="Also delete its collection (log and batches), for good."),
-    ] = False,
-    yes: Yes = False,
-) -> None:
-    """Remove a run from the workspace and from Neo4j.
-
-    Shows what exists, and asks for confirmation. The collection of the run stays, unless you give
-    --with-log: it may be the only copy of the measurements. Nothing is removed while a collector
-    runs.
-
-    Examples:
-
-    ```
-    vizpub runs remove monday
-    vizpub runs remove monday --yes
-    vizpub runs remove lab --with-log
-    ```
-    """
-    from vizpub.cli.service import remove_from_neo4j
-    from vizpub.model.run import check_run_name
-    from vizpub.runstore.collection import Collected
-    from vizpub.runstore.store import run_names
-    from vizpub.runstore.writer import remove_run, removing
-
-    stored = check_run_name(run) in run_names(settings.workspace)
-    collection = Collected(settings.workspace, run)
-    exists = stored or (with_log and collection.folder.is_dir())
-    if not yes:
-        message(_removal_note(settings, run, with_log=with_log))
-        confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
-    # The copy goes first, so that an interrupted removal can be repeated; that of a run that is
-    # being written stays with it.
-    with removing(settings.workspace, run, with_log=with_log) if exists else nullcontext():
-        removed = remove_from_neo4j(settings, run)
-    if not (exists or removed):
-        remove_run(settings.workspace, run)
-    shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
-    settings.say(f"removed run '{run}'")
-    if collection.is_retired:
-        settings.say(_retired_note(collection))
-
-
-def _retired_note(collection: Collected) -> str:
-    """Describe a collection that stays without its run, and the commands for it."""
-    from vizpub.experiments.formatting import size_text
-    from vizpub.machine.files import bytes_below
-
-    total = size_text(bytes_below(collection.folder))
-    return (
-        f"the collection of run '{collection.run}' stays in {collection.folder}, {total}; "
-        f"to rebuild the run: vizpub live collect {collection.run} --revive; "
-        f"to delete the collection: vizpub runs remove {collection.run} --with-log"
-    )
-
-
-def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
-    """Describe the files of a run, its copy in Neo4j and its collection.
-
-    Raises: UnknownName if there is nothing to remove.
-    """
-    from vizpub.cli.service import copy_in_neo4j
-    from vizpub.experiments.formatting import size_text
-    from vizpub.machine.files import bytes_below
-    from vizpub.runstore.collection import Collected
-    from vizpub.runstore.store import run_names
-    from vizpub.runstore.writer import no_run
-
-    copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
-    collection, names = Collected(settings.workspace, run), run_names(settings.workspace)
-    is_collected = collection.folder.is_dir() and not collection.is_empty
-    if run not in names and copy == "absent" and not (with_log and is_collected):
-        raise no_run(settings.workspace, run)
-    files = (
-        f"{folder}, {size_text(bytes_below(folder))}"
-        if run in names
-        else "nothing in the workspace"
-    )
-    if copy is None:
-        words = "Neo4j does not answer now: it may have a copy"
-    else:
-        words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
-    if is_collected:
-        fate = "is deleted too" if with_log else "stays"
-        size = size_text(bytes_below(collection.folder))
-        words += f"; its collection {fate}: {collection.folder}, {size}"
-    return f"run '{run}': {files}; {words}"
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
