@@ -26,7 +26,7 @@ PASSWORD = "vizpub-tests"
 WORD = "Xq7mTZ"
 """Appears in no other text than the secret."""
 SECRET = f"""@ '{WORD}' of "a" \\file #1"""
-_READY_S = 120
+_READY_S = 300
 _RUNNING: list[DockerContainer] = []
 
 
