@@ -49,7 +49,7 @@ def sweep(workspace: Path) -> None:
         rmtree(deleted, ignore_errors=True)
     _sweep_let_go(workspace)
     for directory in with_locks(workspace / "runs", "[!.]*"):
-        # Of another user's run it may not be asked what is there: exists of os.path takes that.
+        # We may not look into another user's run: Path.exists would raise, os.path.exists does not.
         if os.path.exists(lock_of(directory)) or not os.path.exists(directory / _RUN_JSON):
             with suppress(LockHeld, OSError), holding(lock_of(directory)):
                 if not directory.is_symlink() and {*os.listdir(directory)} <= _BEGINNING:

@@ -39,13 +39,17 @@ def load_graphframes(spark: SparkSession) -> None:
 
     Raises: ArtifactsMissing, UseError (see `vizpub.machine.jvm.artifacts.graphframes_jars`).
     """
-    # If the JVM has no such class, py4j treats the name as a package.
-    jvm = spark._jvm
-    if jvm is not None and not isinstance(jvm.org.graphframes.GraphFramePythonAPI, JavaPackage):
+    if _is_loaded(spark):
         return
     for jar in graphframes_jars():
         # A running session accepts jars only by this statement: for itself and its executors.
         spark.sql(f"ADD JAR '{jar.as_uri()}'")
+
+
+def _is_loaded(spark: SparkSession) -> bool:
+    jvm = spark._jvm
+    # If the JVM has no such class, py4j treats the name as a package.
+    return jvm is not None and not isinstance(jvm.org.graphframes.GraphFramePythonAPI, JavaPackage)
 
 
 def vertex(peer: str) -> Column:

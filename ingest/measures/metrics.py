@@ -34,14 +34,14 @@ def measure(job: Job) -> None:
     since = max(job.plan.since, job.clock.first)
     chosen = _choose_steps(job, since)
     constants = TaskContext(
-        max(job.plan.boundary.interval, job.clock.first),
-        job.clock.last,
-        job.clock.ticks_per_interval,
-        job.tables | ({"duplicates"} if job.is_known(DUPLICATES) else set()),
-        since,
-        job.clock.first,
-        job.measuring.measures,
-        job.measuring.layers,
+        first=max(job.plan.boundary.interval, job.clock.first),
+        last=job.clock.last,
+        ticks=job.clock.ticks_per_interval,
+        known=job.tables | ({"duplicates"} if job.is_known(DUPLICATES) else set()),
+        since=since,
+        begins=job.clock.first,
+        measures=job.measuring.measures,
+        layers=job.measuring.layers,
     )
     parts = cut_blocks(constants, job.most_peers, job.parallelism)
     if len(parts) > 1 and job.small:  # perhaps only because the peers are not numbered yet
@@ -51,14 +51,15 @@ def measure(job: Job) -> None:
     own_metrics = job.manifest.own
     staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own_metrics)}
     settled = structure.settled_schemas(own_metrics)
-    tables = {
-        name: _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
-        if name in settled
-        else job.written_rows(f"staged/{name}", staged[name])
-        if name in staged
-        else job.needed_rows(name)
-        for name in steps.input_names(chosen)
-    }
+
+    def rows_of(name: str) -> list[StepInput]:
+        if name in settled:
+            return _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
+        if name in staged:
+            return job.written_rows(f"staged/{name}", staged[name])
+        return job.needed_rows(name)
+
+    tables = {name: rows_of(name) for name in steps.input_names(chosen)}
     job.make_tables(chosen, makes, [TaskBlock(part, tables) for part in parts])
     job.flush(last=True)
 

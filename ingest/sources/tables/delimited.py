@@ -358,8 +358,16 @@ class TableSource(Source):
             for number, file in enumerate(files)
             if (line := user_columns.header_line(number, file.path, file.encoding, limit))
         }
-        settings = limit, self.joins_rows, either_way, counts, headers
-        return _TableReader(encodings, self.rules, self.place, *settings)
+        return _TableReader(
+            encodings,
+            self.rules,
+            self.place,
+            max_line=limit,
+            joins_rows=self.joins_rows,
+            either_way=either_way,
+            counts=counts,
+            headers=headers,
+        )
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Combine the counts by the functions in `together`."""

@@ -44,11 +44,7 @@ class ChordJoining:
         if answer.owner in (NOBODY, peer):
             return
         if not node.is_placed:
-            place = answer.place
-            successors = place.successors if place else ()
-            node.adopt_successors([answer.owner, *successors], self.net.now)
-            if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
-                node.set_predecessor(place.predecessor)
+            self._take_place(peer, answer)
             self._be_placed(peer)
         elif node.adopt_successors([answer.owner], self.net.now):
             self.keeping.ask_successor(peer)
@@ -80,6 +76,12 @@ class ChordJoining:
             last = node.set_finger(finger, answer.owner)
             if finger == node.next:
                 node.next = last
+
+    def _take_place(self, peer: int, answer: LookupAnswer) -> None:
+        node, place = self.keeping.nodes[peer], answer.place
+        node.adopt_successors([answer.owner, *(place.successors if place else ())], self.net.now)
+        if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
+            node.set_predecessor(place.predecessor)
 
     def _be_placed(self, peer: int) -> None:
         node = self.keeping.nodes[peer]

@@ -133,8 +133,7 @@ class ChordNode:
         place = bisect_left(routes.far, offset)
         if place:
             return NextHop(routes.peers[place - 1], False)
-        # All others are doubted: the message waits at the successor until that is known as dead.
-        return NextHop(self.successor, True)
+        return self._last_resort()
 
     def _is_of_predecessor(self, key: int) -> bool:
         """Return True if the key is in (second, predecessor]. Its sender may think that the
@@ -144,6 +143,10 @@ class ChordNode:
             return False
         owner = self._ids[self.predecessor]
         return (owner - key) & self._mask < (owner - self._ids[self.second]) & self._mask
+
+    def _last_resort(self) -> NextHop:
+        """All others are doubted: a message waits at the successor until that is known as dead."""
+        return NextHop(self.successor, True)
 
     def nearer_predecessor(self, key: int, avoid: Sequence[int]) -> int:
         """The predecessor, if it is nearer to the key than this peer and so its owner; otherwise

@@ -40,6 +40,19 @@ def test_interval_is_sampled_at_its_last_tick(clock: Clock, interval: int) -> No
     assert clock.interval_of(tick + 1) == interval + 1
 
 
+@given(clocks(), st.integers(-2, 15) | st.none(), st.integers(-2, 15) | st.none())
+def test_window_is_clipped_to_the_intervals_of_the_run(
+    clock: Clock, low: int | None, high: int | None
+) -> None:
+    inside = [
+        interval
+        for interval in range(clock.first, clock.last + 1)
+        if (low is None or low <= interval) and (high is None or interval <= high)
+    ]
+    first, last = clock.clip(low, high)
+    assert list(range(first, last + 1)) == inside
+
+
 def test_interval_length_and_count_follow_the_clock() -> None:
     assert EVENTS.interval_us == 1_000_000
     assert REPORTS.interval_us is None
