@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -50,6 +51,17 @@ hypothesis.settings.load_profile("vizpub")
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return ids.id_of(val, argname)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while ten thousand tests are collected, nor among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

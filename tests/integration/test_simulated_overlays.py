@@ -42,6 +42,7 @@ def totals(run: Run, *columns: str) -> list[int]:
     return [sum(found[column].to_pylist()) for column in columns]
 
 
+@pytest.mark.long
 def test_reasons_of_a_simulated_run_are_those_of_its_messages(
     stored: Store, tmp_path: Path
 ) -> None:

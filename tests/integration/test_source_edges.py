@@ -378,7 +378,7 @@ COUNTS = "the number of peers and of links, not a link"
             *("facebook_combined_relabelled.txt.gz", 4_039, 88_234, None), marks=pytest.mark.long
         ),
         ("goerliTopology.edgelist.gz", 1_355, 19_146, None),
-        ("p2p-Gnutella08.txt.gz", 6_301, 20_777, "6301 20777"),
+        pytest.param("p2p-Gnutella08.txt.gz", 6_301, 20_777, "6301 20777", marks=pytest.mark.long),
         pytest.param(
             *("twitter_follow_hersheycareers.edges.gz", 3_726, 23_939, None), marks=pytest.mark.long
         ),

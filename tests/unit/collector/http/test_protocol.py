@@ -33,7 +33,7 @@ def until_its_end(raw: socket.socket) -> None:
 def test_body_that_nobody_reads_ends_the_connection(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "BODY_S", 2)
+    monkeypatch.setattr(protocol, "BODY_S", 0.5)
     heads = (
         "GET /healthz HTTP/1.1\r\nhost: localhost",
         "POST /v1/runs/other/reports HTTP/1.1\r\nhost: x",
