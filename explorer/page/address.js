@@ -95,13 +95,15 @@ export function push(address) {
   dispatchEvent(new Event("addresschange"));
 }
 
-let latest = null, replacing = null;
+let latest = null, replaced = null, replacing = null;
 
 /** Change the address in its place. Browsers refuse too many changes; the last one counts. */
 export function replace(address) {
   latest = address;
+  replaced = location.hash;
   replacing ??= setTimeout(() => {
     replacing = null;
+    if (location.hash !== replaced) return; // a later address is there
     history.replaceState(null, "", latest);
     dispatchEvent(new Event("addresschange"));
   }, 150);

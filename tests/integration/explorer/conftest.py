@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.support.chromium import chromium
 from tests.support.explored import Explorer, exploring
 from tests.support.hostile import TAKEN
 from tests.support.played import Played, play
 from tests.support.spreading import spread
+from vizpub.explorer.offline.embedding import ExportPart
+from vizpub.explorer.offline.exported import html_page
 from vizpub.model.clock import Clock
+from vizpub.questions.names import NamedRun
+from vizpub.runstore.store import open_run
 
 HOUR_US = 3_600_000_000
 PATIENCE_MS = 60_000
@@ -26,8 +32,8 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="session")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workspace; where layouts are kept is beside it."""
-    return tmp_path_factory.mktemp("explored")
+    """The workspace; exported files are beside it."""
+    return tmp_path_factory.mktemp("explored") / "workspace"
 
 
 @pytest.fixture(scope="session")
@@ -49,12 +55,34 @@ def plays(stage: Path) -> dict[str, Played]:
     return {run.name: run for run in made}
 
 
+@pytest.fixture(scope="session")
+def server(stage: Path, plays: dict[str, Played]) -> Iterator[Explorer]:
+    """One for all files: it keeps what it reads of the runs."""
+    with exploring(stage) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
-def explorer(stage: Path, plays: dict[str, Played]) -> Iterator[Explorer]:
+def explorer(server: Explorer, stage: Path) -> Iterator[Explorer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VIZPUB_CACHE", str(stage / "cache"))
-        with exploring(stage) as server:
-            yield server
+        yield server
+
+
+@pytest.fixture(scope="session")
+def export(stage: Path, plays: dict[str, Played]) -> Callable[..., Path]:
+    """Writes a file of a run, or of a part of it, once."""
+
+    @cache
+    def write(name: str, **part: Any) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("VIZPUB_CACHE", str(stage / "cache"))
+            content = html_page(NamedRun(open_run(stage, name)), ExportPart(**part))
+        file = stage.parent / f"{name} {len(part)}.html"
+        file.write_text(content, "utf-8")
+        return file
+
+    return write
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +97,19 @@ def browser(start: Callable[..., Browser]) -> Browser:
     return start(*SWITCHES)
 
 
+VIEWPORT = {"width": 1000, "height": 640}
+OPEN = """async (hash) => {
+  const before = globalThis.explorer;
+  if (before) before.name = null; // as if another run were shown: the screen is built anew
+  if (location.hash === hash) dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = hash;
+  while (before && globalThis.explorer === before) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}"""
+"""Opens a screen anew, on a page that is not loaded anew."""
+
+
 @dataclass
 class Looking:
     """A page of the explorer, and what it complained of."""
@@ -78,9 +119,12 @@ class Looking:
     complaints: list[str]
 
     def open(self, run: str, query: str = "", screen: str = "overlay") -> Page:
-        """A screen of a run, when it is drawn, on a page that is loaded anew."""
-        self.page.goto("about:blank")
-        self.page.goto(f"{self.address}#/run/{run}/{screen}?{query}")
+        """A screen of a run, when it is drawn. The page is loaded where it is not yet."""
+        where = f"#/run/{run}/{screen}?{query}"
+        if self.page.url.partition("#")[0] == self.address:
+            self.page.evaluate(OPEN, where)
+        else:
+            self.page.goto(self.address + where)
         self.wait()
         return self.page
 
@@ -107,29 +151,112 @@ class Looking:
         found = self.page.evaluate("() => explorer.counts")
         return found["peers"], found["pairs"]
 
+    def appear(
+        self, viewport: dict[str, int] | None = None, color_scheme: str = "light"
+    ) -> Looking:
+        """Have another size, or other colours."""
+        size = viewport or VIEWPORT
+        if self.page.viewport_size != size:
+            self.page.set_viewport_size(size)  # type: ignore[arg-type]
+        self.page.emulate_media(color_scheme=color_scheme)  # type: ignore[arg-type]
+        return self
 
-@pytest.fixture
-def look(explorer: Explorer, browser: Browser) -> Iterator[Callable[..., Looking]]:
-    """Opens pages, of another explorer if it is given; afterwards, no page may have complained."""
-    contexts, pages = [], []
 
-    def opened(by: Browser | None = None, of: Explorer | None = None, **options: Any) -> Looking:
-        options.setdefault("viewport", {"width": 1000, "height": 640})
-        context = (by or browser).new_context(**options)
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
-        looking = Looking(context.new_page(), (of or explorer).address, [])
-        pages.append(looking)
-        looking.page.on("pageerror", lambda error: looking.complaints.append(str(error)))
-        looking.page.on("console", lambda told: _note(looking, told.type, told.text))
-        return looking
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert [text for looking in pages for text in looking.complaints] == []
+def watch(page: Page, address: str) -> Looking:
+    """A page of the explorer at an address, whose complaints are noted."""
+    looking = Looking(page, address, [])
+    page.on("pageerror", lambda error: looking.complaints.append(str(error)))
+    page.on("console", lambda told: _note(looking, told.type, told.text))
+    return looking
 
 
 def _note(looking: Looking, kind: str, text: str) -> None:
     if kind == "error" or text.startswith("deck:"):  # which warns of what it cannot draw
         looking.complaints.append(text)
+
+
+@contextmanager
+def new_context(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
+    context = browser.new_context(**{"viewport": VIEWPORT, **options})
+    context.set_default_timeout(PATIENCE_MS)
+    yield context
+    context.close()
+
+
+@contextmanager
+def no_complaints() -> Iterator[list[Looking]]:
+    """A list for pages, none of which may complain."""
+    pages: list[Looking] = []
+    yield pages
+    complaints = [text for looking in pages for text in looking.complaints]
+    for looking in pages:
+        looking.complaints = []
+    assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def shared(explorer: Explorer, browser: Browser) -> Iterator[Looking]:
+    """The page of a file's tests: to load one for each takes longer than most of them."""
+    with new_context(browser) as context:
+        yield watch(context.new_page(), explorer.address)
+
+
+@pytest.fixture
+def look(
+    explorer: Explorer, browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Looking]]:
+    """Gives the page of this file; a page of its own, if another browser or explorer is given, or
+    what a browser keeps matters. Afterwards, no page may have complained.
+    """
+
+    def opened(
+        by: Browser | None = None, of: Explorer | None = None, own: bool = False, **looks: Any
+    ) -> Looking:
+        if by or of or own:
+            context = contexts.enter_context(new_context(by or browser))
+            looking = watch(context.new_page(), (of or explorer).address)
+        else:
+            looking = request.getfixturevalue("shared")
+        pages.append(looking)
+        return looking.appear(**looks)
+
+    with no_complaints() as pages, ExitStack() as contexts:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def opened_files(browser: Browser) -> Iterator[Callable[[Path], Looking]]:
+    """Gives the page of a file, without a network: it notes whom it asks."""
+    with new_context(browser, offline=True) as context:
+
+        @cache
+        def opened(file: Path) -> Looking:
+            looking = watch(context.new_page(), file.as_uri())
+            page = looking.page
+            page.on("dialog", lambda dialog: _dismiss(looking, dialog))
+            page.on("request", lambda asked: _note_request(looking, asked.url))
+            return looking
+
+        yield opened
+
+
+def _dismiss(looking: Looking, dialog: Dialog) -> None:
+    looking.complaints.append(dialog.message)
+    dialog.dismiss()
+
+
+def _note_request(looking: Looking, url: str) -> None:
+    if not url.startswith(("file:", "data:", "blob:", "about:")):
+        looking.complaints.append(url)
+
+
+@pytest.fixture
+def look_at(opened_files: Callable[[Path], Looking]) -> Iterator[Callable[..., Looking]]:
+    """Gives the page of a file; afterwards, none may have complained or asked anybody."""
+
+    def opened(file: Path, **looks: Any) -> Looking:
+        pages.append(opened_files(file))
+        return pages[-1].appear(**looks)
+
+    with no_complaints() as pages:
+        yield opened

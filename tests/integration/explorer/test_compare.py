@@ -45,7 +45,7 @@ def test_sides_show_their_tables_at_the_common_time(look: Look, plays: Plays, by
     page = open_pair(looking, f"by={by}")
     last = {"time": 12 * 600_000_000, "interval": 40}[by] - 1
     rng = np.random.default_rng(5)
-    places = [0, last, *rng.integers(0, 40_000_000 if by == "time" else last, 6).tolist()]
+    places = [0, last, *rng.integers(0, 40_000_000 if by == "time" else last, 4).tolist()]
     for place in places:
         looking.state(at=place)
         expected = [counts_of(run, tick_at(run, place, by)) for run in runs]
@@ -154,6 +154,7 @@ def test_peer_of_one_name_stands_out_in_both_runs(look: Look, plays: Plays) -> N
     expect(page.locator(".pinned:visible")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_topic_leaves_its_part_in_both_runs(look: Look, plays: Plays) -> None:
     looking = look()
     page = open_pair(looking, "by=interval&at=7")
@@ -183,7 +184,7 @@ def test_camera_of_one_side_moves_the_other(look: Look, plays: Plays) -> None:
 
 def test_address_holds_the_pair_for_reload_and_back(look: Look, plays: Plays) -> None:
     looking = look()
-    page = looking.open(LONG, "t=20")
+    page = looking.open(LONG, screen="messages")
     page.get_by_role("link", name="Compare").click()
     page.get_by_role("link", name=SHORT, exact=True).click()
     looking.wait()

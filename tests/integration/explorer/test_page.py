@@ -37,7 +37,7 @@ def test_peers_and_pairs_are_those_of_the_tables_at_any_time(
 ) -> None:
     run, looking = plays[name], look()
     looking.open(name)
-    for place, tick in enumerate(moments(run, 7, 20)):
+    for place, tick in enumerate(moments(run, 7, 12)):
         looking.state(t=tick)
         expected = len(run.present(tick)), len(run.pairs(tick))
         assert looking.said() == expected, tick
@@ -186,6 +186,17 @@ def test_address_holds_the_state_for_reload_back_and_forward(look: Look, plays: 
     expect(page.get_by_label("Colour")).to_have_value("degree")
     page.go_forward()
     expect(page.get_by_label("Colour")).to_have_value("betweenness")
+
+
+def test_choice_right_after_a_time_stays_in_the_address(look: Look, plays: Plays) -> None:
+    page = look().open("intervals", "t=20&view=table")
+    page.evaluate(
+        "() => { explorer.update({ t: 21 }, { push: false }); explorer.update({ colour: '' }); }"
+    )
+    page.wait_for_timeout(400)  # times come into the address after a while
+    address = page.evaluate("() => location.hash")
+    assert "t=21" in address
+    assert "colour=" in address
 
 
 def test_hostile_names_are_text_everywhere(look: Look, plays: Plays) -> None:

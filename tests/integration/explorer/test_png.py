@@ -13,7 +13,6 @@ from PIL import Image
 from playwright.sync_api import Page
 
 from tests.integration.explorer.conftest import Looking
-from tests.integration.explorer.test_exported import export, look_at  # noqa: F401
 from tests.support.few import few
 from tests.support.played import Played
 
@@ -87,11 +86,8 @@ def test_png_of_another_time_is_another(look: Look, plays: dict[str, Played]) ->
     assert (early[:height, :width] != late[:height, :width]).any()
 
 
-def test_png_of_an_exported_file_needs_nobody(
-    look_at: Look,  # noqa: F811
-    export: Callable[..., Path],  # noqa: F811
-) -> None:
-    page = look_at(export("hours"), color_scheme="dark").open("hours")
+def test_png_of_an_exported_file_needs_nobody(look_at: Look, export: Callable[..., Path]) -> None:
+    page = look_at(export("intervals"), color_scheme="dark").open("intervals")
     page.locator(".save summary").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.integration.explorer.conftest import Looking
 from tests.integration.explorer.test_access import found as broken_rules
-from tests.integration.explorer.test_exported import export, look_at  # noqa: F401
 from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import Played
@@ -24,6 +23,14 @@ from vizpub.runstore.store import open_run
 pytestmark = pytest.mark.browser
 
 Look = Callable[..., Looking]
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(shared: Looking) -> Iterator[None]:
+    """The next test finds no views, on a page that is loaded anew."""
+    yield
+    shared.page.evaluate("() => localStorage.clear()")
+    shared.page.goto("about:blank")
 
 
 def menu(page: Page) -> Locator:
@@ -50,6 +57,7 @@ def test_view_leads_back_and_is_kept(look: Look, plays: dict[str, Played]) -> No
     looking = look()
     page = looking.open("intervals", "t=12&colour=betweenness&sel=3")
     save(page, "heals", "after the crash\nof peer-3")
+    looking.page.goto("about:blank")  # the page is loaded anew
     looking.open("intervals", "t=30")
     expect(menu(page).locator(".note")).to_have_text("after the crash\nof peer-3")
     menu(page).get_by_role("link", name="heals").click()
@@ -84,7 +92,7 @@ def test_views_are_changed_by_keyboard(look: Look, plays: dict[str, Played]) -> 
 
 def test_views_go_from_browser_to_browser_and_into_a_file(
     look: Look,
-    look_at: Look,  # noqa: F811
+    look_at: Look,
     stage: Path,
     plays: dict[str, Played],
     tmp_path: Path,
@@ -100,7 +108,7 @@ def test_views_go_from_browser_to_browser_and_into_a_file(
     assert [view["name"] for view in told] == ["one", "two"]
     assert told[0]["address"].startswith("overlay?t=12")
 
-    other = look().open("intervals")
+    other = look(own=True).open("intervals")
     for count in ("2 views", "0 views"):  # those that are there already are not doubled
         menu(other).locator("input[type=file]").set_input_files(file)
         expect(other.locator(".menu [role=status]").first).to_contain_text(count)
@@ -113,7 +121,7 @@ def test_views_go_from_browser_to_browser_and_into_a_file(
     exported = tmp_path / "intervals.html"
     run = NamedRun(open_run(stage, "intervals"))
     views = read_views(file, "intervals")
-    exported.write_text(html_page(run, ExportPart(), views=views), "utf-8")
+    exported.write_text(html_page(run, ExportPart((12, 13), 0, ("ring",)), views=views), "utf-8")
     offline = look_at(exported).open("intervals")
     assert names(offline) == ["one", "two"]
     menu(offline).get_by_role("link", name="one").click()

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Frame, Page, Route, expect
 
 from tests.integration.explorer.conftest import PATIENCE_MS
 from tests.integration.explorer.test_page import moments
+from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import Played
 from tests.support.widgets import FrontEnd
@@ -137,7 +138,7 @@ def notebook(
     assert complaints == []
 
 
-@pytest.mark.parametrize("name", ["intervals", "hours"])
+@pytest.mark.parametrize("name", few(["intervals", "hours"], ["hours"]))
 def test_peers_and_pairs_are_those_of_the_tables(notebook: Open, plays: Plays, name: str) -> None:
     run, shown = plays[name], notebook(name)
     frame = shown.frame()
