@@ -44,6 +44,7 @@ from vizpub.cli.commands.runs.tables import tables
 from vizpub.cli.commands.setup import config, session
 from vizpub.cli.commands.setup.doctor import doctor
 from vizpub.cli.configuration import configuration, configure
+from vizpub.cli.environment import check_variables
 from vizpub.cli.errors import CommandGroup
 from vizpub.cli.groups import command_group, with_examples
 from vizpub.cli.imports import lean_imports, starts_spark
@@ -62,7 +63,7 @@ class _Program(CommandGroup):
     """All commands, with the defaults of the configuration file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the global options and the file. Raises: the errors of `configure`."""
+        """Read the global options and the file. Raises: the errors of `configure`, UseError."""
         super().parse_args(ctx, args)
         STYLE.json = ctx.params["log_format"] == "json"
         words, old = with_new_name([*ctx._protected_args, *ctx.args])
@@ -70,6 +71,7 @@ class _Program(CommandGroup):
         ctx._protected_args, ctx.args = words[:1], rest
         try:
             configure(ctx)
+            check_variables(ctx, words)
         except VizpubError:
             if not ctx.resilient_parsing:  # the shell completes without the file
                 raise

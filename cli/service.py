@@ -297,8 +297,8 @@ def _stoppable(settings: Settings, container: str | None) -> StoppableServer | N
         return None if remote else local_server(settings)
     if not remote:
         raise UseError(
-            f"container {container} is given, but NEO4J_URI is not set; set it (and "
-            "NEO4J_PASSWORD), or leave out the container"
+            f"the container {container} (--container or {_VARIABLE}) needs an address, but "
+            "NEO4J_URI is not set; set it (and NEO4J_PASSWORD), or leave out the container"
         )
     from vizpub.graphstore.server.container import Container
 
