@@ -80,6 +80,12 @@ def new_figure(height: float, title: str, *, square: bool = False) -> Figure:
     return figure
 
 
+def add_height(figure: Figure, inches: float) -> None:
+    """Make a figure higher, unless its height was chosen."""
+    if current_options().height is None:
+        figure.set_figheight(figure.get_figheight() + inches)
+
+
 def split_by(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
     """The rows of each value of column `by`, in order of appearance; null = all rows, named ''.
 
