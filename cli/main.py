@@ -55,6 +55,7 @@ from vizpub.cli.terminal.help import RARE, HelpfulCommand
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.model.errors import UnknownName, UseError, VizpubError
+from vizpub.model.progress import WAITS
 from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
 
@@ -137,11 +138,15 @@ class _MessageHandler(logging.Handler):
 
 
 def _show_log(settings: Settings) -> None:
-    """Print log records of the ingest on stderr: warnings, with --verbose also information."""
-    logger = logging.getLogger("vizpub.ingest")
-    logger.handlers = [_MessageHandler(settings)]
-    logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
-    logger.propagate = False
+    """Print log records on stderr: long waits, and of the ingest warnings, with --verbose also
+    information.
+    """
+    ingest_level = logging.INFO if settings.debug or settings.verbose else logging.WARNING
+    for name, level in {"vizpub.ingest": ingest_level, WAITS: logging.INFO}.items():
+        logger = logging.getLogger(name)
+        logger.handlers = [_MessageHandler(settings)]
+        logger.setLevel(level)
+        logger.propagate = False
 
 
 @dataclass(frozen=True)
