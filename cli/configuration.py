@@ -226,10 +226,14 @@ def _read_file(path: Path, *, implicit: bool) -> dict[str, Any]:
         return toml_of(path)
     except UseError as error:
         raise UseError(f"{error}; if you trust it, name it: vizpub --config {path} …") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not TOML: {error}") from error
+    except (OSError, ValueError) as error:
+        origin = f"VIZPUB_CONFIG: {path}" if os.environ.get("VIZPUB_CONFIG") == str(path) else path
+        reason = (
+            f"cannot be read: {error.strerror}"
+            if isinstance(error, OSError)
+            else f"is not TOML: {error}"
+        )
+        raise InputError(f"{origin} {reason}") from error
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ from vizpub.cli.commands.runs.tables import tables
 from vizpub.cli.commands.setup import config, session
 from vizpub.cli.commands.setup.doctor import doctor
 from vizpub.cli.configuration import configuration, configure
+from vizpub.cli.environment import check_variables
 from vizpub.cli.errors import CommandGroup
 from vizpub.cli.groups import command_group, with_examples
 from vizpub.cli.imports import lean_imports, starts_spark
@@ -54,6 +55,7 @@ from vizpub.cli.terminal.help import RARE, HelpfulCommand
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.model.errors import UnknownName, UseError, VizpubError
+from vizpub.model.progress import WAITS
 from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
 
@@ -62,7 +64,7 @@ class _Program(CommandGroup):
     """All commands, with the defaults of the configuration file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the global options and the file. Raises: the errors of `configure`."""
+        """Read the global options and the file. Raises: the errors of `configure`, UseError."""
         super().parse_args(ctx, args)
         STYLE.json = ctx.params["log_format"] == "json"
         words, old = with_new_name([*ctx._protected_args, *ctx.args])
@@ -70,6 +72,7 @@ class _Program(CommandGroup):
         ctx._protected_args, ctx.args = words[:1], rest
         try:
             configure(ctx)
+            check_variables(ctx, words)
         except VizpubError:
             if not ctx.resilient_parsing:  # the shell completes without the file
                 raise
@@ -135,11 +138,15 @@ class _MessageHandler(logging.Handler):
 
 
 def _show_log(settings: Settings) -> None:
-    """Print log records of the ingest on stderr: warnings, with --verbose also information."""
-    logger = logging.getLogger("vizpub.ingest")
-    logger.handlers = [_MessageHandler(settings)]
-    logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
-    logger.propagate = False
+    """Print log records on stderr: long waits, and of the ingest warnings, with --verbose also
+    information.
+    """
+    ingest_level = logging.INFO if settings.debug or settings.verbose else logging.WARNING
+    for name, level in {"vizpub.ingest": ingest_level, WAITS: logging.INFO}.items():
+        logger = logging.getLogger(name)
+        logger.handlers = [_MessageHandler(settings)]
+        logger.setLevel(level)
+        logger.propagate = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.graphstore.server.address import Connection, from_environment
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
+from vizpub.model.progress import announce_wait
 
 if TYPE_CHECKING:
     from vizpub.graphstore.load.bulk import LoadTarget
@@ -121,9 +122,11 @@ class Neo4j:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Neo4j]:
     """Connect to the server for the block. Raises: Neo4jUnavailable."""
-    from vizpub.graphstore.server.connection import connect
+    from vizpub.graphstore.server.connection import SILENT_S, connect
 
-    with connect(connection) as driver:
+    with announce_wait(f"an answer of Neo4j at {connection.uri}", SILENT_S):
+        driver = connect(connection)
+    with driver:
         yield Neo4j(driver, connection.database)
 
 
@@ -297,8 +300,8 @@ def _stoppable(settings: Settings, container: str | None) -> StoppableServer | N
         return None if remote else local_server(settings)
     if not remote:
         raise UseError(
-            f"container {container} is given, but NEO4J_URI is not set; set it (and "
-            "NEO4J_PASSWORD), or leave out the container"
+            f"the container {container} (--container or {_VARIABLE}) needs an address, but "
+            "NEO4J_URI is not set; set it (and NEO4J_PASSWORD), or leave out the container"
         )
     from vizpub.graphstore.server.container import Container
 

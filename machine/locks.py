@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 
+from vizpub.model.progress import announce_wait
+
 OF_SPARK = "work"
 """The kind of folders of Spark's temporary files."""
 OF_STDIN = "stdin"
@@ -58,6 +60,23 @@ def holding(path: Path, wait_s: float = 0.0) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()  # while it is ours: see _open_locked
         os.close(handle)
+
+
+@contextmanager
+def hold_file_lock(path: Path, use: str) -> Iterator[None]:
+    """Hold a lock that all processes wait for; `use` names what another one does meanwhile.
+
+    Raises: OSError.
+    """
+    from filelock import FileLock
+
+    lock = FileLock(path)
+    with announce_wait(f"another process that {use}"):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -37,6 +37,8 @@ from difflib import get_close_matches
 from errno import EDQUOT, ENOSPC
 from typing import Any, ClassVar
 
+from vizpub.model.wording import shorten
+
 FULL = (ENOSPC, EDQUOT)
 """The system's error numbers if no space is left, on the disk or in the user's quota."""
 NO_ANSWER = "it does not answer"
@@ -48,10 +50,6 @@ _LEAST_PART = 4
 """Least characters to compare with parts of names."""
 _SHORTENED = ("peer", "topic", "message")
 """Kinds of names that commands accept in a short form."""
-_LONG = 24
-"""Most characters of a name that is not shortened."""
-_END = 8
-"""Characters of each end of a short form."""
 _SHOWN = 100
 """Most characters of a name to show."""
 
@@ -243,12 +241,11 @@ def _short_forms(kind: str, names: Sequence[str], existing: Sequence[str]) -> li
     """
     if kind not in _SHORTENED:
         return list(map(_shorten, names))
-    counts = Counter(name[:_END] + name[-_END:] for name in existing if len(name) > _LONG)
+    counts = Counter(map(shorten, existing))
+    forms = map(shorten, names)
     return [
-        f"{name[:_END]}…{name[-_END:]}"
-        if len(name) > _LONG and counts[name[:_END] + name[-_END:]] == 1
-        else _shorten(name)
-        for name in names
+        form if counts[form] == 1 else _shorten(name)
+        for name, form in zip(names, forms, strict=True)
     ]
 
 

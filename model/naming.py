@@ -1,6 +1,6 @@
 """Names as people write them: in full, or a part that distinguishes one from the others.
 
-12D3KooWK33p…qY7vi1jd   as tables shorten it (… or ...)
+12D3…8xkQbnF2qY7vi1jd   as tables shorten it (… or ...)
 12D3KooWK33             its beginning, or its end
 #3                      its number in the tables
 """
@@ -14,6 +14,7 @@ from itertools import pairwise
 from os.path import commonprefix
 
 from vizpub.model.errors import AmbiguousName, UnknownName
+from vizpub.model.wording import shorten
 
 GAUGE = r"[A-Za-z0-9_.-]{1,64}"
 """The pattern of a gauge's name."""
@@ -49,9 +50,7 @@ def captions(names: Sequence[str]) -> list[str]:
             counts = Counter(name[part] for name in names)
             if all(counts[name[part]] == 1 for name in long):
                 return [form.format(name[part]) if name in long else name for name in names]
-    head = _CAPTION // 3
-    tail = _CAPTION - head - 1
-    return [f"{name[:head]}…{name[-tail:]}" if name in long else name for name in names]
+    return [shorten(name, _CAPTION) for name in names]
 
 
 def beginnings(names: Sequence[str]) -> list[str]:

@@ -33,12 +33,14 @@ from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
-from vizpub.questions.names import NamedRun
+from vizpub.questions.names import NAMED, NamedRun
 from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
+_ABOUT_GAUGES = ("interval", "peer", "peer_name")
+_ABOUT_MESSAGE = ["message", "interval", "topic", "publisher"]
 BY_OF_ALL = "reasons are counted by topic, peer or interval over all messages, not of one"
 HAS_NO_COLUMN = "has no column"
 _DISTRIBUTION = "--kind ecdf, ccdf or density"
@@ -84,7 +86,8 @@ class Run(NamedRun):
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of vizpub.model.tables, or some of its columns. Raises: UnknownName."""
         definition = self.stored.definition(name)
-        return self.stored.read(name, _check_columns(columns, definition))
+        self._check_columns(columns or (), definition)
+        return self.stored.read(name, list(columns) if columns else None)
 
     def metrics(
         self,
@@ -95,15 +98,19 @@ class Run(NamedRun):
         """A metrics table ('overlay', 'peers', 'topics', 'messages'), sorted by its key.
 
         `columns` picks some beside the key. A dense index is followed by `<column>_name`;
-        messages also carry their interval of publication, topic and publisher.
+        messages also carry their interval of publication, topic and publisher. These are always
+        returned, so `columns` may name them, too.
 
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
         where the table has none, and where its source data is not reported.
         """
         definition = self.stored.definition(metric_table(name).name)
         self.facts.check_known(definition.name)
-        columns = _check_columns(columns, definition)
-        if columns is not None:
+        if columns:
+            of_message = _ABOUT_MESSAGE if "message" in definition.key else ()
+            identifying = {*definition.key, *of_message}
+            identifying |= {f"{name}_name" for name in identifying & NAMED.keys()}
+            self._check_columns([name for name in columns if name not in identifying], definition)
             columns = [c for c in definition.names if c in {*definition.key, *columns}]
         if "message" in definition.key:
             rows = self._messages(columns, where or Where())
@@ -173,6 +180,8 @@ class Run(NamedRun):
         Raises: UnknownName for a gauge or a peer, UseError where none are reported.
         """
         self.facts.check_known("gauges")
+        # The others are returned in any case.
+        names = [name for name in names or () if name not in _ABOUT_GAUGES] or names
         rows = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
         return Frame(f"{self.facts.name}, gauges", self.with_names(rows))
 
@@ -225,11 +234,30 @@ class Run(NamedRun):
         return Frame(f"{self.facts.name}, {statement}", read_answer(self.stored, statement))
 
     def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
-        about = ["message", "interval", "topic", "publisher"]
-        published = self.stored.read("publications", about, self._condition(PUBLICATIONS, where))
+        condition = self._condition(PUBLICATIONS, where)
+        published = self.stored.read("publications", _ABOUT_MESSAGE, condition)
         metrics = self.stored.read("metrics/messages", columns)
         joined = published.join(metrics, "message", join_type="inner").sort_by("message")
-        return joined.select(list(dict.fromkeys([*about, *metrics.column_names])))
+        return joined.select(list(dict.fromkeys([*_ABOUT_MESSAGE, *metrics.column_names])))
+
+    def _check_columns(self, columns: Iterable[str], definition: Table) -> None:
+        """Check that a table has the columns.
+
+        Raises: UnknownName, or UseError with the tables of the run that have the column.
+        """
+        absent = next((name for name in columns if name not in definition.names), None)
+        if absent is None:
+            return
+        stored = [self.stored.definition(t.name) if self.stored.has(t.name) else t for t in METRICS]
+        places = [_DRAWN[table.name] for table in stored if absent in table.names]
+        if absent in DELIVERY_METRICS:
+            places.append(_DRAWN["deliveries"])
+        if not places:
+            see = f"vizpub runs tables {definition.name}"
+            raise UnknownName(f"{definition.name} column", absent, definition.names, see)
+        raise UseError(
+            f"{definition.name} {HAS_NO_COLUMN} '{absent}'; it is in {' and '.join(places)}"
+        )
 
     def _condition(self, definition: Table, where: Where) -> pc.Expression | None:
         conditions = []
@@ -255,26 +283,6 @@ class Run(NamedRun):
         """The facts that `vizpub runs show` prints."""
         facts = list(facts_for_people(self.stored))
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
-
-
-def _check_columns(columns: Sequence[str] | None, definition: Table) -> list[str] | None:
-    for column in columns or ():
-        if column not in definition.names:
-            raise _absent_column(column, definition)
-    return list(columns) if columns else None
-
-
-def _absent_column(column: str, definition: Table) -> UseError:
-    """The error for a column that the table lacks; it names the tables that have it."""
-    places = [_DRAWN[table.name] for table in METRICS if column in table.names]
-    if column in DELIVERY_METRICS:
-        places.append(_DRAWN["deliveries"])
-    if not places:
-        see = f"vizpub runs tables {definition.name}"
-        return UnknownName(f"{definition.name} column", column, definition.names, see)
-    return UseError(
-        f"{definition.name} {HAS_NO_COLUMN} '{column}'; it is in {' and '.join(places)}"
-    )
 
 
 def _with_units(rows: pa.Table, own_metrics: Iterable[OwnMetric]) -> pa.Table:

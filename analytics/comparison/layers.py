@@ -51,6 +51,9 @@ class RunOfLayers(Run):
         stored = super().metrics(name, columns, where)
         if (table := _MEASURED.get(f"metrics/{name}")) is None:
             raise UseError(f"the metrics of {name} {WITHOUT_LAYERS}")
+        changed = {"dangling_links", *(column.name for column in table if column.graph)}
+        if columns and not changed & {*columns}:  # an error now, not after the work
+            raise UseError(f"{' and '.join(columns)} {WITHOUT_LAYERS}")
         rows = stored.to_arrow()
         if not rows.num_rows:
             return stored
@@ -62,8 +65,6 @@ class RunOfLayers(Run):
         joined = rows.append_column("place", pa.array(range(len(rows)))).join(
             table_rows, list(table.key), join_type="left outer", right_suffix=" of layers"
         )
-        if columns and not any(f"{c} of layers" in joined.column_names for c in columns):
-            raise UseError(f"{' and '.join(columns)} {WITHOUT_LAYERS}")
         joined = joined.sort_by("place")
         is_measured = pc.fill_null(joined["measured"], False)
         for column in rows.column_names:

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.figures.labels import escape, truncate
+from vizpub.analytics.figures.labels import escape
 from vizpub.analytics.figures.styles import current_options, figure_style
 from vizpub.model.errors import UseError
+from vizpub.model.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,8 +77,14 @@ def new_figure(height: float, title: str, *, square: bool = False) -> Figure:
     text = title if options.title is None else options.title
     if text:
         characters = max(int(72 * options.inches / (0.6 * 1.2 * rcParams["font.size"])), 12)
-        figure.suptitle(escape(textwrap.fill(truncate(text, 3 * characters), characters)))
+        figure.suptitle(escape(textwrap.fill(shorten(text, 3 * characters), characters)))
     return figure
+
+
+def add_height(figure: Figure, inches: float) -> None:
+    """Make a figure higher, unless its height was chosen."""
+    if current_options().height is None:
+        figure.set_figheight(figure.get_figheight() + inches)
 
 
 def split_by(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from vizpub.analytics.comparison.tables import RunMetrics
 from vizpub.analytics.figures.canvas import (
     PANEL_HEIGHT,
+    add_height,
     isolated_points,
     limit_share,
     mark_if_unknown,
@@ -88,7 +89,7 @@ def comparison_series(table: pa.Table, title: str = "", systems: Sequence[str] =
     styles = _styles(groups, systems)
     with figure_style():
         figure, rows = panels(len(metrics), title)
-        figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * len(groups))
+        add_height(figure, _LEGEND_LINE * len(groups))
         for panel, metric in zip(rows, metrics, strict=True):
             metric_rows = table.filter(pc.field("metric") == metric)
             factor = _label(panel.set_ylabel, PANEL_HEIGHT, metric, metric_rows["unit"][0].as_py())
@@ -165,7 +166,7 @@ class _SettingAxis:
             labels = [shorten(name, _SETTING) for name in self.names]
             panels[0].set_xticks(range(len(labels)), labels, rotation=90)
             longest = max(map(len, labels))
-            figure.set_figheight(figure.get_figheight() + _CHARACTER * longest)
+            add_height(figure, _CHARACTER * longest)
         elif all(number.is_integer() for number in self.numbers):
             use_whole_ticks(panels[0].xaxis)
         for panel in panels[1:]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from vizpub.model import wording
 from vizpub.model.columns import Column
 from vizpub.model.metrics import METRICS
 from vizpub.model.tables import RECEPTIONS
@@ -32,13 +33,8 @@ _STATISTICS = {
 
 
 def shorten(name: str, width: int = NAME_WIDTH) -> str:
-    """A name cut in its middle to at most `width` characters, as `plain` text."""
-    return escape(truncate(name, width))
-
-
-def truncate(name: str, width: int = NAME_WIDTH) -> str:
-    """A name cut in its middle to at most `width` characters."""
-    return name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}"
+    """A name cut in its middle to at most `width` characters, escaped for matplotlib."""
+    return escape(wording.shorten(name, width))
 
 
 def escape(text: str) -> str:

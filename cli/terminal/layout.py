@@ -16,6 +16,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from vizpub.cli.terminal.formatting import cell_text, printable
+from vizpub.model.wording import NAME_HEAD
 
 _GAP = 2
 _LEAST = 12
@@ -24,9 +25,6 @@ _NAME = 24
 """A name of up to this many cells is for typing: it is shortened only where nothing else helps."""
 _PROSE = 24
 """Prose is wrapped into less only where shorter names do not help."""
-_HEAD = 4
-"""Cells kept before the ellipsis: ids often begin alike and differ at the end."""
-
 _MOST_LINES = 12
 """Lines of a wrapped cell; the rest of a longer one is cut off."""
 
@@ -36,7 +34,7 @@ _BRANCH = re.compile(r"^[│ ]*[├└]─ ")
 
 
 def shorten(text: str, width: int) -> str:
-    """At most `width` cells: the head, an ellipsis and the tail.
+    """At most `width` cells: the head, an ellipsis and the tail, as vizpub.model.wording has them.
 
     The branch of a tree before a name is kept if there is room for both.
     """
@@ -45,7 +43,7 @@ def shorten(text: str, width: int) -> str:
     match = _BRANCH.match(text)
     branch = match[0] if match and width - len(match[0]) >= _LEAST_NAME else ""
     name, room = text.removeprefix(branch), width - len(branch)
-    head = min(_HEAD, room // 3)
+    head = min(NAME_HEAD, room // 3)
     tail = room - head - 1
     return f"{branch}{set_cell_size(name, head)}…{set_cell_size(name[::-1], tail)[::-1]}"
 

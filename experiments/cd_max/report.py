@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.analytics.figures.styles import PALETTE, figure_style
+from vizpub.analytics.figures.canvas import new_figure
+from vizpub.analytics.figures.styles import figure_style, palette
 from vizpub.experiments.cd_max.judging import (
     ComparedCell,
     OverlayResults,
@@ -198,15 +199,13 @@ def _cell_texts(cell: ComparedCell) -> Sequence[str]:
 
 def _draw_table(results: OverlayResults, table: int) -> Figure:
     """Ours with the paper's formula of intervals, and the printed values dashed."""
-    from matplotlib.figure import Figure
-
     printed = [one for one in read_tables() if one.table == table]
     axis, measure = printed[0].axis, printed[0].measure
     with figure_style():
-        figure = Figure(figsize=(7.0, 3.6))
+        figure = new_figure(3.6, "")
         panel = figure.subplots()
         names = dict.fromkeys(one.algorithm for one in printed)
-        for algorithm, colour in zip(names, PALETTE, strict=False):
+        for algorithm, colour in zip(names, palette(), strict=False):
             values = [x for x in results.values(axis) if results.of(axis, x, algorithm, measure)]
             ours = [mean(results.of(axis, x, algorithm, measure)) for x in values]
             panel.plot(values, [one.value or 0 for one in ours], "o-", color=colour, ms=3,

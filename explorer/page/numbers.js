@@ -20,7 +20,10 @@ export const amount = (count, noun, many = `${noun}s`) =>
 /** A name of a metric for people: 'in_degree' → 'in degree'. */
 export const title = (name) => name.replace(/^gauge:/, "").replaceAll("_", " ");
 
-/** A long name by its ends. */
-export const short = (name, most = 24) =>
-  [...name].length <= most ? name
-    : `${[...name].slice(0, most / 2 - 1).join("")}…${[...name].slice(-most / 2 + 1).join("")}`;
+/** A long name by its ends, as everything shows it: `shorten` of vizpub.model.wording. */
+export function short(name, most = 24) {
+  const characters = [...name];
+  if (characters.length <= most) return name;
+  const head = Math.min(4, Math.floor(most / 3));
+  return `${characters.slice(0, head).join("")}…${characters.slice(head + 1 - most).join("")}`;
+}

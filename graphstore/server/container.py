@@ -18,13 +18,13 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
-from filelock import FileLock
 from neo4j.exceptions import AuthError
 
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.offline import SCRATCH, Command, Tool
 from vizpub.machine.jvm.artifacts import cache_path
+from vizpub.machine.locks import hold_file_lock
 from vizpub.machine.private import make_private
 from vizpub.model.errors import Neo4jUnavailable, UseError
 
@@ -80,7 +80,7 @@ class Container:
                 f"container {self._name} has no volume at {_DATA}, where Neo4j's images keep "
                 "databases; run it with one"
             )
-        with FileLock(_lock_file(inspected["Id"])):
+        with hold_file_lock(_lock_file(inspected["Id"]), "stops this container"):
             self._docker("stop", "--time", str(_STOP_S), self._name)
             try:
                 self._check_silence()

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
-from filelock import FileLock
 from neo4j.exceptions import AuthError, DatabaseUnavailable
 
 from vizpub.graphstore.server.address import Connection
@@ -42,10 +41,11 @@ from vizpub.graphstore.server.processes import (
 from vizpub.graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from vizpub.machine.jvm.artifacts import Progress, jar_set
 from vizpub.machine.jvm.class_data import is_listed
-from vizpub.machine.locks import OF_IMPORTS, own_folder
+from vizpub.machine.locks import OF_IMPORTS, hold_file_lock, own_folder
 from vizpub.machine.private import make_private, new_file, replace_text
 from vizpub.machine.process import birth, is_alive
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
+from vizpub.model.progress import announce_wait
 
 ENDED = "it ended while starting"
 
@@ -170,7 +170,7 @@ class LocalServer:
         """Hold the lock that allows one start, stop or removal at a time, across processes."""
         try:
             make_private(self._home.path)
-            with FileLock(self._home.lock_file):
+            with hold_file_lock(self._home.lock_file, "starts or stops this Neo4j"):
                 yield
         except OSError as error:
             raise Neo4jUnavailable(
@@ -256,6 +256,10 @@ class LocalServer:
                 f"process {process.pid} serves {self._home.path}, which lacks its own files",
                 f"end it: kill {process.pid}",
             )
+        with announce_wait(f"Neo4j to start in {self._home.path}", _START_S):
+            return self._poll_until_ready(process, connection)
+
+    def _poll_until_ready(self, process: psutil.Process, connection: Connection) -> Connection:
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
             if not is_alive(process):

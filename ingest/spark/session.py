@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +27,15 @@ from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.machine.locks import OF_SPARK, own_folder
-from vizpub.model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
+from vizpub.model.errors import (
+    FULL,
+    DiskFull,
+    OwnMetricFailed,
+    SparkFailed,
+    StoreBroken,
+    UseError,
+)
+from vizpub.model.progress import announce_wait
 from vizpub.runstore.integrity import OTHER_BYTES, OTHER_PAGE
 
 if TYPE_CHECKING:
@@ -60,6 +68,8 @@ _PER_CORE = 2
 """Partitions of a shuffle: many small ones cost a small run more than anything else."""
 _EVERY_CORE = "local[*]"
 """Spark's default master."""
+_MASTER_S = 60.0
+"""Seconds after which Spark gives up a master that does not answer."""
 _ATTEMPTS = 2
 """Attempts at a task: a Python worker may be killed, for want of memory or by mistake."""
 LOCATORS = (
@@ -94,7 +104,10 @@ def spark_session(
     for key, value in _default_settings(conf, folder).items():
         conf.setIfMissing(key, value)
     _choose_python(conf)
-    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    chosen = conf.get("spark.master")
+    answer = announce_wait(f"the Spark master {chosen}", _MASTER_S)
+    with nullcontext() if is_local(chosen) else answer:
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
     mend_gateway(spark.sparkContext)
     for key, value in PLAIN_PLANS.items():
         spark.conf.set(key, value)
@@ -155,7 +168,8 @@ def _prepared_executors(
         yield
         return
     with ship_package(spark.sparkContext, folder):
-        tasks = count_cores(spark.sparkContext)
+        with announce_wait(f"executors of {spark.sparkContext.master}"):
+            tasks = count_cores(spark.sparkContext)
         check_shared(spark.sparkContext, scratch, tasks)
         if not conf.contains(_PARTITIONS):
             spark.conf.set(_PARTITIONS, str(_PER_CORE * tasks))
@@ -222,13 +236,17 @@ def _choose_python(conf: SparkConf) -> None:
 
 
 def _jvm_settings(quick: bool) -> dict[str, str]:
+    """The settings of the driver's JVM. Raises: UseError."""
     # Not as the module is imported: executors have it at a relative path.
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     log_settings = f"-Dlog4j2.configurationFile={logging}"
     java = [log_settings, _NO_SIGNALS, *(_QUICK_JVM if quick else ())]
+    memory = os.environ.get("VIZPUB_SPARK_MEMORY") or "2g"
+    if not re.fullmatch(r"[1-9]\d*[kmgt]b?", memory, re.IGNORECASE | re.ASCII):
+        raise UseError(f"VIZPUB_SPARK_MEMORY={memory} is not a size; write for example 4g or 512m")
     return {
         "spark.driver.extraJavaOptions": " ".join(java),
-        "spark.driver.memory": os.environ.get("VIZPUB_SPARK_MEMORY", "2g"),
+        "spark.driver.memory": memory,
         # Spark takes a Python program for a shell, and would draw a bar of its own.
         "spark.ui.showConsoleProgress": "false",
     }

@@ -22,10 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import psutil
-from filelock import FileLock
 
 from vizpub.ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
 from vizpub.ingest.spark.shipping import digest
+from vizpub.machine.locks import hold_file_lock
 from vizpub.machine.private import make_private, new_file
 from vizpub.model.errors import SparkFailed, UseError, cause_of
 
@@ -193,7 +193,7 @@ def _session_lock(folder: Path) -> Iterator[None]:
         make_private(folder)
     except OSError as error:
         raise UseError(f"a session cannot be kept in {folder}: {cause_of(error)}") from error
-    with FileLock(folder / "lock"):
+    with hold_file_lock(folder / "lock", "starts or stops the Spark session"):
         yield
 
 

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from vizpub.machine.jvm.lock import Artifact, JarSet, read_lock
+from vizpub.machine.locks import hold_file_lock
 from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError, cause_of
 
 Progress = Callable[[int, int], None]
@@ -129,15 +130,13 @@ def _sha256(path: Path) -> str:
 def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
     if all(map(_is_here, wanted.files)):
         return
-    from filelock import FileLock
-
     from vizpub.machine.jvm.maven import THREADS
 
     folder = _folder()
     staging = folder / ".fetching"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock"):  # a second process waits and finds them
+        with hold_file_lock(folder / ".lock", "fetches jars"):  # which are here then
             artifacts = [a for a in wanted.files if not _is_here(a)]
             count = _ByteCount(sum(a.size for a in artifacts), progress)
             shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed

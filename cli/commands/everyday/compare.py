@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.everyday.drawing import FigureLook
 from vizpub.cli.completion import complete_compared, complete_runs
-from vizpub.cli.options import Output, Window, comma_list, match_runs
+from vizpub.cli.options import Output, Window, comma_list, match_runs, refuse_options
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import (
     OutputRows,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _CompareOptions:
+class _Comparison:
     """The metrics to compare, and the grouping of the runs."""
 
     metrics: Annotated[
@@ -69,7 +70,13 @@ class _CompareOptions:
     ] = None
 
 
+@dataclass(frozen=True)
+class _CompareOptions(FigureLook, _Comparison):
+    """The look of the figure, too."""
+
+
 def compare(
+    ctx: typer.Context,
     settings: Settings,
     runs: Annotated[
         list[str],
@@ -95,17 +102,21 @@ def compare(
     ```
     vizpub compare 'poldercast-*' 'scribe-*'
     vizpub compare 'poldercast-*' 'scribe-*' --metrics diameter,hit_ratio --from 100 -o table.md
-    vizpub compare 'poldercast-*' 'scribe-*' --over churn --plot churn.pdf
+    vizpub compare 'poldercast-*' 'scribe-*' --over churn --plot churn.pdf --style paper
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.analytics.comparison.tables import sort_settings
+    from vizpub.analytics.figures.styles import figure_style
     from vizpub.questions.run import Run
     from vizpub.runstore.store import run_names
 
-    if options.plot:
-        figure_format(options.plot)  # an error now, not after the work
+    if options.plot:  # errors now, not after the work
+        figure_format(options.plot)
+    else:
+        refuse_options(ctx, "a comparison without --plot", "--title", "--size", "--style")
+    figure_options = options.figure_options()
     existing = run_names(settings.workspace)
     names = dict.fromkeys(
         name for pattern in runs for name in sort_settings(match_runs(pattern, existing))
@@ -123,7 +134,8 @@ def compare(
         answer = measure_runs(opened, request, progress)
     table = _table(answer, options.over)
     if options.plot:
-        write_figure(_figure(answer, table, options.over), options.plot, settings)
+        with figure_style(figure_options):
+            write_figure(_figure(answer, table, options.over), options.plot, settings)
     show_rows(_rows(table, options.over, output, settings), output, settings)
     settings.say(f"{answer.scope}; means over runs, 95 % confidence intervals")
     if options.over == "runs" and options.metrics and output_format(output) == "table":

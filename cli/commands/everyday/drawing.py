@@ -198,34 +198,17 @@ class FilmOptions:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Texts, size and style."""
+class FigureLook:
+    """Title, size and style of figures, also of those that other commands draw."""
 
     title: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help=_help("Title; '' = none.", "--title")),
-    ] = None
-    xlabel: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help=_help("Label of the axis below.", "--xlabel")),
-    ] = None
-    ylabel: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help=_help("Label of the axis on the left.", "--ylabel")),
-    ] = None
-    legend: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help=_help("Place of the legend: 'upper left', …, best, outside, none.", "--legend"),
-        ),
+        str | None, typer.Option(metavar="TEXT", help="Title of a figure; '' = none.")
     ] = None
     size: Annotated[
         str | None,
         typer.Option(
             metavar="W[xH]",
-            help="Width and height: 3.5in, 9x6cm, or pixels, 1280x720 (a film: "
-            f"{FILM_SIZE[0]}x{FILM_SIZE[1]}).",
+            help="Width and height: 3.5in, 9x6cm, or pixels, 1280x720.",
         ),
     ] = None
     style: Annotated[
@@ -240,8 +223,6 @@ class Look:
         """The options as figures take them. Raises: UseError, UnknownName."""
         from vizpub.analytics.figures.styles import FigureOptions
 
-        if self.legend not in (None, *LEGENDS):
-            raise UnknownName("place of a legend", self.legend or "", LEGENDS)
         options = FigureOptions(self.style, title=self.title)
         width, height = self._inches(options.resolution)
         return replace(options, width=width, height=height)
@@ -271,6 +252,33 @@ class Look:
                 f"(1280x720); a side has {_LEAST} to {_MOST} pixels, {resolution} to the inch"
             )
         return inches[0], inches[1] if len(inches) > 1 else None
+
+
+@dataclass(frozen=True)
+class Look(FigureLook):
+    """All of its look: labels and legend, too."""
+
+    xlabel: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=_help("Label of the axis below.", "--xlabel")),
+    ] = None
+    ylabel: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=_help("Label of the axis on the left.", "--ylabel")),
+    ] = None
+    legend: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help=_help("Place of the legend: 'upper left', …, best, outside, none.", "--legend"),
+        ),
+    ] = None
+
+    def figure_options(self) -> FigureOptions:
+        """The options as figures take them. Raises: UseError, UnknownName."""
+        if self.legend not in (None, *LEGENDS):
+            raise UnknownName("place of a legend", self.legend or "", LEGENDS)
+        return super().figure_options()
 
 
 @dataclass(frozen=True)

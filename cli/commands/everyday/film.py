@@ -131,14 +131,14 @@ def message_scenes(
     import pyarrow.compute as pc
 
     from vizpub.analytics.figures import dissemination_tree
-    from vizpub.analytics.figures.labels import truncate
     from vizpub.model.run import TIMES
+    from vizpub.model.wording import shorten
     from vizpub.questions.snapshots import spread
 
     draws = []
     for message in messages:
         peers, copies = spread(run, message)
-        title = f"{run.facts.name}: message {truncate(message, 40)}"
+        title = f"{run.facts.name}: message {shorten(message, 40)}"
         draw = partial(dissemination_tree, peers, copies, layout=layout or "ring")
         if frames is None:
             last = pc.max(peers["hop"]).as_py() or 0

@@ -23,6 +23,15 @@ from vizpub.model.errors import UnknownName, UseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher"}
+_ESSENTIAL = (
+    *("network_size", "subscribers", "eligible", "degree", "links", "topic_links", "degree_mean"),
+    *("hit_ratio", "diameter", "topic_diameter", "components", "delay_us_p95", "hops_max"),
+    *("average_path_length", "clustering", "clustering_mean", "betweenness", "publications"),
+    *("delivered", "redundancy", "subscriptions", "receptions", "duplicates"),
+)
+"""Metrics that a narrow table shows before all others, the most important first."""
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -139,21 +148,26 @@ def metrics(
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    rows = replace(rows, leaving=_dispensable_columns(rows.columns, sort), provisional=provisional)
+    leaving = _dispensable_columns(rows.columns, sort, chosen=columns is not None or of_gauges)
+    rows = replace(rows, leaving=leaving, provisional=provisional)
     show_rows(rows, output, settings)
 
 
-def _dispensable_columns(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:
+def _dispensable_columns(
+    columns: Sequence[str], sort: Sequence[str], *, chosen: bool
+) -> tuple[str, ...]:
     """Columns that a narrow table leaves out first.
 
-    A table of messages drops its identifying columns before its metrics; any table keeps the
-    columns by which it is sorted.
+    A table keeps the columns by which it is sorted, and unless its columns are `chosen`, the
+    essential ones. A table of messages drops its identifying columns before these.
     """
     about = ("interval", "publisher") if "message" in columns else ()
-    identifying = {"message", "interval", "peer", "topic", "publisher"}
-    others = [name for name in columns if name not in identifying] if sort else []
+    metric_names = [name for name in columns if name not in _IDENTIFYING]
+    essential = metric_names if chosen else [name for name in _ESSENTIAL if name in metric_names]
+    others = [name for name in metric_names if name not in essential]
     sorted_by = {name.removeprefix("-") for name in sort}
-    return tuple(name for name in (*about, *others[::-1]) if name not in sorted_by)
+    leaving = (*others[::-1], *about, *essential[::-1])
+    return tuple(name for name in leaving if name not in sorted_by)
 
 
 def _sort_rows(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

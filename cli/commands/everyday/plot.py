@@ -352,14 +352,14 @@ def _tree(run: Run, drawing: Drawing, messages: Sequence[str]) -> tuple[pa.Table
     import pyarrow.compute as pc
 
     from vizpub.analytics.figures import dissemination_tree
-    from vizpub.analytics.figures.labels import truncate
+    from vizpub.model.wording import shorten
     from vizpub.questions.snapshots import spread
 
     if len(messages) != 1:
         raise UseError(ONE_MESSAGE)
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
-    title = _title([run], f"message {truncate(messages[0], 40)}", up_to)
+    title = _title([run], f"message {shorten(messages[0], 40)}", up_to)
     figure = dissemination_tree(
         peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.everyday.drawing import FigureLook
 from vizpub.cli.groups import command_group
 from vizpub.cli.options import Master, Output
 from vizpub.cli.settings import Settings
@@ -51,7 +52,7 @@ _Scale = Annotated[
 
 
 @dataclass(frozen=True)
-class _RunOptions:
+class _Runs:
     """Runs of the experiment, and their folder."""
 
     scale: _Scale = "small"
@@ -87,6 +88,11 @@ class _RunOptions:
     ] = False
     load: Annotated[bool, typer.Option("--load", help="Also load every run into Neo4j.")] = False
     master: Master = None
+
+
+@dataclass(frozen=True)
+class _RunOptions(FigureLook, _Runs):
+    """The look of the figures, too."""
 
 
 def list_experiments(settings: Settings, output: Output) -> None:
@@ -172,15 +178,19 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     vizpub lab experiment run dissemination
     vizpub lab experiment run table-4.3 --scale full --data ~/traces --out ~/table-4.3
     vizpub lab experiment run dissemination-under-churn --runs 2 --only Scribe
+    vizpub lab experiment run dissemination --style paper --size 3.5in --title ''
     ```
     """
+    from vizpub.analytics.figures.styles import figure_style
     from vizpub.experiments.definition import read_experiment
     from vizpub.experiments.measured import MEASURED_NAMES
     from vizpub.experiments.report import evaluate_runs, write_report
     from vizpub.experiments.runs import ExperimentFolder
 
+    options = running.figure_options()  # an error now, not after the work
     if name in MEASURED_NAMES:
-        _run_measured(settings, name, running)
+        with figure_style(options):
+            _run_measured(settings, name, running)
         return
     if running.data is not None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
@@ -190,7 +200,7 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     place = ExperimentFolder(out)
     runs = _plan_runs(experiment, place, running)
     _make_runs(settings, runs, place, running)
-    with settings.progress() as progress:
+    with settings.progress() as progress, figure_style(options):
         progress("report", 0, 0)
         results = evaluate_runs(experiment, runs)
         report = write_report(results, out)

@@ -17,6 +17,7 @@ from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import UnknownName, UseError, cause_of
+from vizpub.model.progress import announce_wait
 from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -250,8 +251,9 @@ def _stop_collector(place: CollectionPlace, say: Callable[[str], None]) -> bool:
         return False
     say(f"the collector of run '{place.run}' appends the remaining intervals and ends the run")
     place.stop.touch()
-    while place.is_held():
-        time.sleep(_POLL_S)
+    with announce_wait(f"the collector of run '{place.run}' to end"):
+        while place.is_held():
+            time.sleep(_POLL_S)
     return not place.stop.exists()
 
 

@@ -15,6 +15,7 @@ from tests.integration.explorer.conftest import Looking
 from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import LAYERS, Played
+from vizpub.model.wording import shorten
 
 pytestmark = pytest.mark.browser
 
@@ -265,3 +266,22 @@ def test_long_names_do_not_widen_the_page(look: Look, plays: Plays, width: int) 
         "hostile", f"t=9&sel={len(TAKEN) - 1}"
     )
     assert not overflowing(page)
+
+
+def test_page_shortens_names_as_tables_and_figures_do(look: Look) -> None:
+    ids = [
+        f"12D3KooW{'abcdefgh' * 5}{end}" for end in ("1", "2", "é", "\U0001f469\u200d\U0001f467")
+    ]
+    names, lengths = [*TAKEN, *ids, "", "n" * 24, "n" * 25], [6, 14, 20, 24, 26, 40, 60]
+    looking = look()
+    looking.page.goto(looking.address)
+    shown = looking.page.evaluate(
+        """async ([names, lengths]) => {
+          const { short } = await import("./numbers.js");
+          return names.map((name) => [short(name), ...lengths.map((most) => short(name, most))]);
+        }""",
+        [names, lengths],
+    )
+    assert shown == [
+        [shorten(name), *(shorten(name, longest) for longest in lengths)] for name in names
+    ]

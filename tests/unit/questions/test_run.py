@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.words import naming, unknown
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
+from vizpub.model.own import OwnMetric
 from vizpub.questions.run import HAS_NO_COLUMN, Run, Where
 
 
@@ -87,6 +89,16 @@ def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
         run.metrics("peers", where=Where(topic="news"))
     with pytest.raises(UnknownName):
         run.table("nosuch")
+
+
+def test_column_of_another_table_is_refused_with_it_also_for_own_metrics(run: Run) -> None:
+    own = OwnMetric("triangles", "peer", "triangles of a peer")
+    manifest = replace(run.stored.manifest, own=(own,))
+    with_own = Run(replace(run.stored, manifest=manifest))
+    with pytest.raises(UseError, match=rf"{HAS_NO_COLUMN} 'triangles'; it is in metrics/peers"):
+        with_own.metrics("overlay", ["triangles"])
+    with pytest.raises(UnknownName, match=unknown("metrics/overlay column", "triangles")):
+        run.metrics("overlay", ["triangles"])
 
 
 def test_tables_are_returned_as_stored(run: Run) -> None:

@@ -10,9 +10,15 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkException
 
 from tests.support.faults import java_gone
-from tests.support.words import tells
-from vizpub.ingest.spark.session import JAVA_GONE, _default_settings, vizpub_errors, why_failed
-from vizpub.model.errors import DiskFull, SparkFailed
+from tests.support.words import naming, tells
+from vizpub.ingest.spark.session import (
+    JAVA_GONE,
+    _default_settings,
+    _jvm_settings,
+    vizpub_errors,
+    why_failed,
+)
+from vizpub.model.errors import DiskFull, SparkFailed, UseError
 
 UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
 : java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
@@ -31,6 +37,15 @@ def told(error: Exception) -> str:
     with pytest.raises(SparkFailed) as caught, vizpub_errors(Path("there")):
         raise error
     return caught.value.cause
+
+
+@pytest.mark.parametrize("memory", ["8", "much", "-1g", "0g", "8g -Dx=1"])
+def test_memory_that_is_no_size_is_refused_before_java_starts(
+    monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    monkeypatch.setenv("VIZPUB_SPARK_MEMORY", memory)
+    with pytest.raises(UseError, match=naming("VIZPUB_SPARK_MEMORY", memory)):
+        _jvm_settings(quick=True)
 
 
 @pytest.mark.parametrize("name", ["plain", "with, comma"])

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from PIL import Image
 from scipy import stats
 from typer.testing import CliRunner, Result
 
@@ -287,3 +288,32 @@ def test_sentence_has_both_means_and_the_interval_of_their_difference(vizpub: Ca
         "(3 pairs of runs)." in result.stderr
     )
     assert "confidence (" not in vizpub("gossip-*", "--metrics", "diameter").stderr
+
+
+def test_figure_has_the_style_size_and_title_that_are_asked_for(
+    vizpub: Call, tmp_path: Path
+) -> None:
+    words = ("gossip-*", "tree-*", "--metrics", "diameter,hit_ratio")
+    for over in ("runs", "intervals"):
+        file = tmp_path / f"{over}.png"
+        look = ("--size", "9x6cm", "--style", "dark", "--title", "Gossip and trees")
+        assert vizpub(*words, "--over", over, "--plot", str(file), *look).exit_code == 0
+        with Image.open(file) as image:
+            assert image.size == pytest.approx((9 / 2.54 * 150, 6 / 2.54 * 150), abs=1)
+            assert max(image.convert("RGB").getpixel((1, 1))) < 60  # a dark ground
+    drawing = tmp_path / "runs.svg"
+    assert vizpub(*words, "--plot", str(drawing), *look).exit_code == 0
+    assert "Gossip and trees" in drawing.read_text()
+
+
+def test_look_of_a_figure_is_refused_where_it_does_not_apply(vizpub: Call, tmp_path: Path) -> None:
+    for option in (["--style", "paper"], ["--size", "9cm"], ["--title", ""]):
+        refused = vizpub("gossip-*", "--metrics", "diameter", *option)
+        assert refused.exit_code == 2
+        tells(refused.stderr, option[0], "--plot")
+    file = tmp_path / "f.pdf"
+    for option, word in ((["--style", "posh"], "posh"), (["--size", "9ft"], "9ft")):
+        refused = vizpub("gossip-*", "--metrics", "diameter", "--plot", str(file), *option)
+        assert refused.exit_code == 2
+        tells(refused.stderr, word)
+        assert not file.exists()

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.support.words import unknown
+from tests.support.words import tells, unknown
+from vizpub.analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
 from vizpub.cli.main import app
 
 Call = Callable[..., Result]
@@ -66,9 +67,10 @@ def test_narrow_table_of_messages_shows_metrics_and_what_it_is_sorted_by(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     head = call("messages").stdout.splitlines()[0].split()
-    assert head == ["message", "topic", "eligible", "delivered", "delivered_in_interval"]
+    assert {*head} >= {"message", "topic", "eligible", "hit_ratio", "delay_us_p95"}
+    assert "hops_mean" not in head
     head = call("messages", "--sort", "-hops_mean").stdout.splitlines()[0].split()
-    assert head == ["message", "topic", "eligible", "delivered", "hops_mean"]
+    assert {*head} >= {"message", "topic", "eligible", "hit_ratio", "hops_mean"}
 
 
 def test_totals_of_peers_are_the_sums_over_intervals(call: Call) -> None:
@@ -79,3 +81,42 @@ def test_totals_of_peers_are_the_sums_over_intervals(call: Call) -> None:
         for name in ("publication_messages_sent", "control_messages_sent", "receptions"):
             known = [row[name] for row in own if row[name] is not None]
             assert total[name] == (sum(known) if known else None)
+
+
+def test_narrow_table_shows_the_metrics_that_matter(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for table, expected in {
+        "overlay": {"interval", "network_size", "diameter", "hit_ratio"},
+        "peers": {"interval", "peer", "degree"},
+        "topics": {"interval", "topic", "subscribers", "hit_ratio"},
+        "messages": {"message", "eligible", "hit_ratio", "delay_us_p95"},
+    }.items():
+        shown = call(table).stdout.splitlines()[0].split()
+        assert {*shown} >= expected, table
+        assert not {"in_degree_max", "betweenness_max"} & {*shown}
+    by_degree = call("--sort", "in_degree_max").stdout.splitlines()[0].split()
+    assert "in_degree_max" in by_degree
+
+
+def test_columns_of_any_table_take_every_column_that_it_prints(call: Call) -> None:
+    for table in ("overlay", "peers", "topics", "messages", "gauges"):
+        (printed, *_) = records(call(table, "-f", "json"))
+        rows = records(call(table, "-f", "json", "--columns", ",".join(printed)))
+        assert rows[0] == printed, table
+    (row, *_) = records(call("messages", "-f", "json", "--columns", "topic,publisher_name"))
+    assert {*row} == {
+        *("message", "message_name", "interval"),
+        *("topic", "topic_name", "publisher", "publisher_name"),
+    }
+
+
+@pytest.mark.parametrize("column", ["publications", "hit_ratio,publications", "interval"])
+def test_layers_are_refused_before_anything_is_measured(
+    call: Call, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    monkeypatch.setattr(RunOfLayers, "_measure_layers", None)
+    refused = call("--columns", column, "--layers", "mesh")
+    assert refused.exit_code == 2
+    tells(refused.stderr, WITHOUT_LAYERS, *column.split(","))

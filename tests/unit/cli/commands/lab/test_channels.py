@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 from tests.support.channels import PRINTED, printed_layout
@@ -100,8 +101,13 @@ def test_experiment_on_channels_reports_its_combinations(
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
-    told = vizpub(f"lab experiment run channels --runs 1 --out {tmp_path}").stderr
+    look = "--style dark --size 9x6cm"
+    told = vizpub(f"lab experiment run channels --runs 1 --out {tmp_path} {look}").stderr
     tells(told, "of 2", "8 unknown")
+    for picture in (tmp_path / "figures").glob("*.png"):
+        with Image.open(picture) as image:
+            assert image.size == pytest.approx((9 / 2.54 * 150, 6 / 2.54 * 150), abs=1)
+            assert max(image.convert("RGB").getpixel((1, 1))) < 60  # a dark ground
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.count("\n| pc | offline-c |") == 6
     assert len((tmp_path / "measured.jsonl").read_text("utf-8").splitlines()) == 8
