@@ -24,7 +24,7 @@ import msgspec
 
 from vizpub.model.clock import Clock
 from vizpub.model.columns import Table
-from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.errors import OtherFormat, StoreBroken, UseError
 from vizpub.model.own import OwnMetric, with_own
 from vizpub.model.run import (
     AFTERWARDS,
@@ -340,7 +340,7 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
             raise StoreBroken(str(path), "it is not a file")
         raw = json.loads(path.read_text(encoding="utf-8"))
         if (version := raw.pop("format")) != FORMAT:
-            raise StoreBroken(
+            raise OtherFormat(
                 str(path),
                 f"written by another version of vizpub (format {version}; this one reads {FORMAT})",
                 "ingest the run again, with --replace",
