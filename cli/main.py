@@ -29,6 +29,8 @@ from vizpub.cli.commands.live.report import report
 from vizpub.cli.commands.live.tell import tell
 from vizpub.cli.commands.live.watch import watch
 from vizpub.cli.commands.neo4j import neo4j
+from vizpub.cli.commands.runs.archive import export as export_archive
+from vizpub.cli.commands.runs.archive import import_ as import_archive
 from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.commands.runs.remove import remove
 from vizpub.cli.commands.runs.runs import (
@@ -241,7 +243,7 @@ def vizpub(
 RUNS = command_group(
     "runs",
     with_examples(
-        "List, show, check, settle and remove runs.",
+        "List, show, check, settle, back up and remove runs.",
         "vizpub runs list",
         "vizpub runs show monday",
         "vizpub runs settle lab",
@@ -255,8 +257,10 @@ RUNS = command_group(
     files=list_files,
     check=check_run,
     settle=settle,
+    export=export_archive,
     remove=remove,
 )
+RUNS.command("import", cls=HelpfulCommand)(command(import_archive))
 LIVE = command_group(
     "live",
     with_examples(

@@ -43,7 +43,7 @@ from vizpub.collector.making.loading import CopyLoader
 from vizpub.collector.making.maker import RunMaker
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
-from vizpub.collector.reservation import release, reserve
+from vizpub.collector.reservation import check_format, release, reserve
 from vizpub.collector.systemd import notify
 from vizpub.machine.private import open_secret
 from vizpub.model.errors import StoreBroken, UseError
@@ -362,10 +362,11 @@ def _ignore_full_socket(loop: asyncio.AbstractEventLoop, context: dict[str, Any]
 def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
     """Collect until a signal, or the end of the run. Returns True if the run has ended.
 
-    Raises: RunLocked if another process collects it; UseError.
+    Raises: RunLocked if another process collects it; OtherFormat, UseError.
     """
     if not request.stop:
         request.listening.check()
+    check_format(request.place)
     request.place.make()
     if shutil.disk_usage(request.place.folder).free < request.limits.reserve and not request.stop:
         raise UseError(f"less than {request.limits.reserve:,} bytes are free: see --reserve")

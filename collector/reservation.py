@@ -6,13 +6,31 @@ from contextlib import suppress
 
 from vizpub.collector.place import CollectionPlace
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.errors import OtherFormat, StoreBroken, UseError
 from vizpub.runstore.collection import RETIRED
 from vizpub.runstore.manifest import read_manifest
 from vizpub.runstore.store import directory_of
 from vizpub.runstore.writer import writing
 
 NOT_OURS = "is there already, and this collection did not begin it"
+
+
+def check_format(place: CollectionPlace) -> None:
+    """Check that this version can append to the run, if there is one. A run that is damaged stops
+    no collection, but of another version's it is clear that nothing would ever be appended to it.
+
+    Raises: OtherFormat.
+    """
+    try:
+        read_manifest(directory_of(place.workspace, place.run))
+    except OtherFormat as error:
+        if not place.identity:
+            raise
+        again = f"vizpub runs remove {place.run}, then vizpub live collect {place.run} --revive"
+        hint = f"to rebuild the run from what was collected: {again}"
+        raise OtherFormat(error.path, error.why, hint) from error
+    except (FileNotFoundError, StoreBroken):
+        pass
 
 
 def reserve(place: CollectionPlace, *, revive: bool = False) -> None:

@@ -125,6 +125,10 @@ class StoreBroken(VizpubError):
         return f"{self.path}: {self.why}\n  {self.hint}"
 
 
+class OtherFormat(StoreBroken):
+    """A run that another version of vizpub has written."""
+
+
 @dataclass(eq=False)
 class DiskFull(VizpubError):
     """No space is left where the run is written."""

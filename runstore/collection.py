@@ -21,11 +21,13 @@ from vizpub.machine.locks import LockHeld, find_holder, holding
 from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
-from vizpub.runstore.leftovers import COLLECTED, DELETED
+from vizpub.runstore.leftovers import COLLECTED, DELETED, IMPORTED
 from vizpub.runstore.manifest import Manifest, read_manifest
 
 RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
+IDENTITY = "identity"
+"""The file with the identity of a collection."""
 _LOOK_S = 0.5
 """That a lock is tried again."""
 
@@ -70,8 +72,13 @@ class Collected:
         return ""
 
     @property
+    def imported(self) -> Path:
+        """The folder of a collection that is being imported, until its run is."""
+        return self.folder.with_name(IMPORTED.format(self.run))
+
+    @property
     def _identity(self) -> Path:
-        return self.folder / "identity"
+        return self.folder / IDENTITY
 
     def identify(self) -> str:
         """A new identity: what a process before this one still does, counts no more."""
@@ -139,6 +146,20 @@ class Collected:
             durable.rename(self.folder, gone)
             durable.sync_directory(gone.parent)
             shutil.rmtree(gone, ignore_errors=True)
+
+
+def finish_import(of: Collected) -> None:
+    """Let an imported collection appear if its run was committed, and remove it otherwise; the
+    run's lock is held.
+
+    Raises: OSError.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError, StoreBroken):
+        identity = (of.imported / IDENTITY).read_text("ascii")
+        if identity == read_manifest(of.workspace / "runs" / of.run).collection:
+            durable.rename(of.imported, of.folder)
+            durable.sync_directory(of.folder.parent)
+    shutil.rmtree(of.imported, ignore_errors=True)
 
 
 def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.runstore import durable
+from vizpub.runstore.collection import Collected
 from vizpub.runstore.integrity import PARQUET, dataset, describe_file, files_of
 from vizpub.runstore.manifest import INPUTS, Manifest
 from vizpub.runstore.writer import RunWriter
@@ -29,7 +30,16 @@ _SCHEMA = pa.schema(
 
 
 def all_inputs(directory: Path, run: Manifest) -> Iterator[dict[str, Any]]:
-    """The entry of every file, in the order in which they came. Raises: StoreBroken."""
+    """The entry of every file, in the order in which they came; batches that were moved or restored
+    with the workspace have their present path. Raises: StoreBroken.
+    """
+    batches = Collected(directory.parents[1], directory.name).batches if run.collection else None
+    for file in _stored_inputs(directory, run):
+        moved = batches / Path(file["path"]).name if batches else None
+        yield file | {"path": str(moved.absolute())} if moved and moved.exists() else file
+
+
+def _stored_inputs(directory: Path, run: Manifest) -> Iterator[dict[str, Any]]:
     entry = run.carry.get(INPUTS)
     for part in entry.parts if entry else ():
         for batch in dataset(files_of(directory, part, INPUTS), _SCHEMA).to_batches():

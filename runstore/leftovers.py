@@ -29,6 +29,10 @@ COLLECTED = "collected"
 """The folder of what is collected for runs, beside these."""
 DELETED = ".{}.deleted"
 """In it, a collection that is being deleted."""
+IMPORTED = ".{}.imported"
+"""In it, a collection that is being imported, until its run is committed."""
+IMPORTING = "importing"
+"""The file that says that the run in a directory is being imported, and there was none before."""
 LET_GO = "let-go"
 """The file that says that a run has files that only readers of an earlier run.json need, and since
 when."""
@@ -48,12 +52,26 @@ def sweep(workspace: Path) -> None:
     for deleted in (workspace / COLLECTED).glob(DELETED.format("*")):
         rmtree(deleted, ignore_errors=True)
     _sweep_let_go(workspace)
+    _finish_imports(workspace)
     for directory in with_locks(workspace / "runs", "[!.]*"):
         # We may not look into another user's run: Path.exists would raise, os.path.exists does not.
         if os.path.exists(lock_of(directory)) or not os.path.exists(directory / _RUN_JSON):
             with suppress(LockHeld, OSError), holding(lock_of(directory)):
-                if not directory.is_symlink() and {*os.listdir(directory)} <= _BEGINNING:
+                names = {*os.listdir(directory)}
+                is_begun = names <= _BEGINNING or (IMPORTING in names and _RUN_JSON not in names)
+                if is_begun and not directory.is_symlink():
                     rmtree(directory)
+
+
+def _finish_imports(workspace: Path) -> None:
+    """Let collections appear whose runs were imported before a kill, and remove others."""
+    for path in (workspace / COLLECTED).glob(IMPORTED.format("*")):
+        from vizpub.runstore.collection import Collected, finish_import  # few need it
+
+        with suppress(UseError, LockHeld, OSError):
+            of = Collected(workspace, path.name[1:].removesuffix(IMPORTED.format("")[1:]))
+            with holding(lock_of(workspace / "runs" / of.run)):
+                finish_import(of)
 
 
 def _sweep_let_go(workspace: Path) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -24,7 +24,7 @@ import msgspec
 
 from vizpub.model.clock import Clock
 from vizpub.model.columns import Table
-from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.errors import OtherFormat, StoreBroken, UseError
 from vizpub.model.own import OwnMetric, with_own
 from vizpub.model.run import (
     AFTERWARDS,
@@ -237,8 +237,8 @@ class Manifest:
         where there is none.
         """
         assert self.clock is not None
-        last = self.clock.last - int(self.options.get("gap_tolerance") or 0)
-        return max(last, self.clock.first - 1)
+        tolerance = int(self.options.get("gap_tolerance") or 0)
+        return max(self.clock.last - tolerance, self.clock.first - 1)
 
     @property
     def settled(self) -> int:
@@ -261,8 +261,7 @@ class Manifest:
     def input_size(self) -> tuple[int, int]:
         """The number of files that the run was made from, and their bytes."""
         earlier = self.carry[INPUTS].rows if INPUTS in self.carry else 0
-        size = sum(file["size"] for file in self.inputs)
-        return earlier + len(self.inputs), self.earlier_bytes + size
+        return earlier + len(self.inputs), self.earlier_bytes + sum(f["size"] for f in self.inputs)
 
     @property
     def facts(self) -> RunFacts:
@@ -305,9 +304,8 @@ class Manifest:
     @property
     def identity(self) -> str:
         """A digest of the tables' directories, which are different for each ingest."""
-        directories = {
-            name: of for name, of in self._directories_by_table().items() if name not in AFTERWARDS
-        }
+        tables = self._directories_by_table().items()
+        directories = {name: of for name, of in tables if name not in AFTERWARDS}
         text = json.dumps(directories, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -323,6 +321,17 @@ class Manifest:
         )
 
 
+def moved_run(run: Manifest, folders: Mapping[str, str]) -> Manifest:
+    """The manifest of a copy of the run with its files in other directories."""
+
+    def moved(entry: TableEntry) -> TableEntry:
+        older = tuple(replace(part, directory=folders[part.directory]) for part in entry.older)
+        return replace(entry, directory=folders[entry.directory], older=older)
+
+    tables, carry = ({n: moved(e) for n, e in of.items()} for of in (run.tables, run.carry))
+    return replace(run, tables=tables, carry=carry, view="", let_go={}, boundaries=())
+
+
 def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
     path = directory / file
@@ -330,9 +339,8 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
             raise StoreBroken(str(path), "it is not a file")
         raw = json.loads(path.read_text(encoding="utf-8"))
-        version = raw.pop("format")
-        if version != FORMAT:
-            raise StoreBroken(
+        if (version := raw.pop("format")) != FORMAT:
+            raise OtherFormat(
                 str(path),
                 f"written by another version of vizpub (format {version}; this one reads {FORMAT})",
                 "ingest the run again, with --replace",

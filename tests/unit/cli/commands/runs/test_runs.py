@@ -113,3 +113,38 @@ def test_commands_to_a_run_that_has_ended_say_so(vizpub: Call, case: Reserved) -
     assert told.exit_code == 2
     assert "vizpub live collect" not in told.stderr
     assert vizpub("live", "watch", "lab").exit_code == 0
+
+
+@pytest.mark.parametrize("number", [4, 6])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "runs settle lab --no-load", "runs check lab --mend", "runs export lab -o lab.tar",
+        "runs import {archive} --as lab", "live collect lab --no-token --no-load",
+        "live collect lab --stop --no-load", "metrics lab percolation", "neo4j load lab",
+        "neo4j rebuild lab", "explore lab",
+    ],
+)  # fmt: skip
+def test_run_of_another_version_stays_as_it_is(
+    vizpub: Call,
+    case: Reserved,
+    tmp_path_factory: pytest.TempPathFactory,
+    command: str,
+    number: int,
+) -> None:
+    """Also its collection: a collector would accept reports that no run will ever have."""
+    case.append()
+    archive = tmp_path_factory.mktemp("archives") / "lab.tar"
+    assert vizpub("runs", "export", "lab", "-o", str(archive)).exit_code == 0
+    stored = case.workspace / "runs/lab/run.json"
+    stored.write_text(stored.read_text().replace("vizpub.store/5", f"vizpub.store/{number}"))
+    before = {name: (case.workspace / name).read_bytes() for name in everything(case.workspace)}
+    refused = vizpub(*command.format(archive=archive).split())
+    assert refused.exit_code != 0
+    if "import" not in command:  # an import needs another name, or --replace
+        tells(refused.stderr, stored, f"vizpub.store/{number}", "vizpub.store/5")
+    if "collect" in command:
+        tells(refused.stderr, "vizpub runs remove lab", "vizpub live collect lab --revive")
+    assert before == {
+        name: (case.workspace / name).read_bytes() for name in everything(case.workspace)
+    }
