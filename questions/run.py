@@ -39,7 +39,7 @@ from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
-BY_OF_ALL = "reasons are counted by topic, peer or interval over all messages, not of one"
+BY_OF_ALL = "reasons are counted over all messages: leave out the message, or --by"
 HAS_NO_COLUMN = "has no column"
 _DISTRIBUTION = "--kind ecdf, ccdf or density"
 _DRAWN = {
