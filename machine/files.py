@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
+from vizpub.model.errors import FULL, DiskFull, UseError, cause_of, not_writable
 
 _MOST = 1 << 26
 """Most characters of a user's file."""
@@ -89,4 +89,4 @@ def as_errors_of_ours(directory: Path) -> Iterator[None]:
             raise DiskFull(str(directory)) from error
         # The removal of a tree gives only the name of the file.
         path = error.filename if os.sep in str(error.filename) else directory
-        raise UseError(f"cannot write {path}: {error.strerror}") from error
+        raise not_writable(path, error) from error

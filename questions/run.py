@@ -41,7 +41,7 @@ from vizpub.runstore.store import metric_table, open_run
 
 _ABOUT_GAUGES = ("interval", "peer", "peer_name")
 _ABOUT_MESSAGE = ["message", "interval", "topic", "publisher"]
-BY_OF_ALL = "reasons are counted by topic, peer or interval over all messages, not of one"
+BY_OF_ALL = "reasons are counted over all messages: leave out the message, or --by"
 HAS_NO_COLUMN = "has no column"
 _DISTRIBUTION = "--kind ecdf, ccdf or density"
 _DRAWN = {

@@ -137,8 +137,7 @@ def coverage(
     names = set(published["name"].to_pylist()) if messages else ()
     for name in messages:
         if name not in names:
-            kind = "message with a known time" if by_time else "message"
-            raise UnknownName(kind, name, sorted(names))
+            raise UnknownName("message", name, sorted(names))
     if messages:
         published = published.filter(pc.field("name").isin(messages))
     if among is not None:

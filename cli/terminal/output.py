@@ -25,7 +25,7 @@ from vizpub.cli.terminal.formatting import cell_text, json_safe, json_value, pla
 from vizpub.cli.terminal.streams import standard_output, terminal_width
 from vizpub.experiments.formatting import markdown_table
 from vizpub.machine.files import replacing
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import UnknownName, UseError, not_writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,7 +186,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
     except BrokenPipeError:
         raise typer.Exit(0) from None  # the reader of the pipe has ended
     except OSError as error:
-        raise UseError(f"cannot write {path}: {error.strerror or error}") from error
+        raise not_writable(path, error) from error
 
 
 def figure_format(file: Path) -> str:

@@ -22,7 +22,7 @@ from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
 from vizpub.machine.files import replacing
 from vizpub.model.clock import Clock
-from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.errors import OutOfRange, UnknownName, UseError, not_writable
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import place_of
 from vizpub.model.own import with_own
@@ -142,7 +142,7 @@ def gexf_output(path: Path | None) -> Iterator[TextIO]:
         with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as out:
             yield out
     except OSError as error:
-        raise UseError(f"cannot write {path}: {error.strerror}") from error
+        raise not_writable(path, error) from error
 
 
 def _export(

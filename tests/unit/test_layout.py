@@ -24,6 +24,7 @@ SPARK = ("vizpub.analytics", "vizpub.ingest")
 NO_SPARK = ("vizpub.analytics.comparison", "vizpub.analytics.figures", "vizpub.reports")
 OF_MANY = (
     "cli/test_docs.py",
+    "cli/test_misuses.py",
     "cli/test_other_servers.py",
     "cli/test_terminal.py",
     "cli/test_unexpected.py",

@@ -333,7 +333,7 @@ def _listen_options(inputs: InputOptions) -> ListenOptions:
         if inputs.no_token:
             raise UseError("--no-token is for this machine only: leave it out, or --host")
         if inputs.certificate is None:
-            raise UseError(f"at {inputs.host} tokens could be read: give --certificate and --key")
+            raise UseError(f"--host {inputs.host} needs TLS: give --certificate and --key")
     return ListenOptions(
         inputs.host, inputs.port, inputs.certificate, inputs.key, not inputs.no_token
     )

@@ -56,7 +56,7 @@ def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--host", "0.0.0.0"], "tokens could be read"),
+        (["--host", "0.0.0.0"], "--certificate and --key"),
         (["--host", "0.0.0.0", "--no-token"], "this machine only"),
         (["--key", "k.pem"], "belong together"),
         (["--topic", "reports"], "--kafka and --topic belong together"),
