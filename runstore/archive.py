@@ -331,7 +331,7 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
     """Raises: UseError if the archive may not become this run, or does not fit on the disk."""
     if (writer.stored or writer.broken) and not replaces:
         raise UseError(f"run '{of.run}' exists already; give another name (--as), or --replace")
-    writer.check_owner()
+    writer.check_owner("")
     if archive.list.has_log and of.folder.exists():
         raise UseError(
             f"{of.folder} has another log of run '{of.run}'; delete it first: "
