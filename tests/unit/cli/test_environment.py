@@ -82,7 +82,7 @@ def test_variables_of_a_command_created_on_use_are_checked_in_its_calls(vizpub: 
         assert vizpub(*words, **{f"VIZPUB_LAB_SIMULATE_{name}": "9"}).exit_code == 0
 
 
-def test_every_variable_of_the_project_is_known(vizpub: Call) -> None:
+def test_variables_of_the_project_are_known(vizpub: Call) -> None:
     tracked = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
     texts = (
         (ROOT / name).read_text(errors="replace")
