@@ -94,7 +94,8 @@ def test_views_are_changed_by_keyboard(look: Look, plays: dict[str, Played]) -> 
 def test_views_go_from_browser_to_browser(
     look: Look, plays: dict[str, Played], tmp_path: Path
 ) -> None:
-    page = look().open("intervals", "t=12")
+    looking = look()
+    page = looking.open("intervals", "t=12")
     save(page, "one", "")
     save(page, "two", "a note")
     with page.expect_download() as download:
@@ -106,6 +107,8 @@ def test_views_go_from_browser_to_browser(
     assert told[0]["address"].startswith("overlay?t=12")
 
     page.evaluate("() => localStorage.clear()")  # as another browser has it
+    page.reload()
+    looking.wait()
     for count in ("2 views", "0 views"):  # those that are there already are not doubled
         menu(page).locator("input[type=file]").set_input_files(file)
         expect(page.locator(".menu [role=status]").first).to_contain_text(count)
