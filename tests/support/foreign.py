@@ -99,12 +99,13 @@ def _read(read: Callable[[str], pa.Table | None], folder: str) -> str:
 
 
 def main(program: str, folder: str, begun: Path, stop: Path) -> None:
-    """Read until there is a file `stop`; print how often what was read."""
+    """Read until there is a file `stop`, and once more; print how often what was read."""
     read = partial(_read, _reader(program))
     found = Counter([read(folder)])
     begun.touch()
     while not stop.exists():
         found[read(folder)] += 1
+    found[read(folder)] += 1  # in the end, so that at least two states are seen
     print(json.dumps(found))
 
 
