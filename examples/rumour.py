@@ -5,7 +5,7 @@ vizpub lab simulate examples/rumour.py:Rumour --fanout 3 --ingest rumour
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -51,7 +51,7 @@ class Rumour(System):
         if contact is not None:
             self.tell_topics(self.hello, peer, contact)
 
-    def tell_topics(self, kind: MessageKind, peer: int, to: int) -> None:
+    def tell_topics(self, kind: Any, peer: int, to: int) -> None:
         """Send the topics of a peer."""
         topics = sorted(self.views[peer])
         self.net.send(kind, peer, to, topics, size=24 + 4 * len(topics))
@@ -69,7 +69,7 @@ class Rumour(System):
             self.views[peer][topic] = [sender, *others][: self.size]
         return bool(common)
 
-    def publish(self, peer: int, publication: Publication) -> None:
+    def publish(self, peer: int, publication: Any) -> None:
         """Take the message for one that arrived over no link."""
         self.on_copy(peer, peer, Copy(publication, hops=0))
 

@@ -39,7 +39,7 @@ def user(gossipsub: StoredRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 @pytest.fixture
 def fact(gossipsub: StoredRun) -> Fact:
-    """The one row of a query on the run's files, whose tables are `{links}`, `{metrics/peers}`, …"""
+    """The one row of a query on the run's files: its tables are `{links}`, `{metrics/peers}`, …"""
 
     def ask(query: str) -> tuple[Any, ...]:
         files = re.sub(r"\{([a-z/_]+)\}", rf"'{gossipsub.directory}/\1/*.parquet'", query)
