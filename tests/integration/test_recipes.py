@@ -50,6 +50,7 @@ def test_recipes_say_what_they_answer_and_how_to_read_it() -> None:
             assert question, path
             assert question[1].split(". ")[-1].split()[0].rstrip(",") in INDEX.read_text("utf-8")
             assert "\n## How to read it\n" in text, path
+            assert "\nerror: " not in text, path
         for picture in re.findall(r"\]\((\.\./pictures/[^)]+)\)", text):
             assert (path.parent / picture).is_file(), picture
 
@@ -81,7 +82,7 @@ def test_polars_reads_a_run_as_the_recipe_says() -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
-def test_r_reads_a_run_as_the_recipe_says() -> None:
+def test_lines_in_r_read_a_run_as_the_recipe_says() -> None:
     if (path := shutil.which("Rscript")) is None:
         pytest.skip("no Rscript: the recipe's lines in R are not run")
     (code,) = re.findall(r"```r\n(.*?)```", FRAMES.read_text("utf-8"), re.DOTALL)
