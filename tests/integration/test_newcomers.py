@@ -19,12 +19,10 @@ from subprocess import CompletedProcess
 from xml.etree import ElementTree
 
 import pytest
-from rich.cells import cell_len
 from scipy import stats
-from typer.testing import CliRunner
 
 from tests.support.ingested import ROOT, TRACES, workspace_of
-from vizpub.cli.main import app
+from tests.support.newcomers import COLUMNS, Newcomer, called
 from vizpub.model.naming import place_of
 from vizpub.questions.deliveries import NOBODY
 from vizpub.questions.run import Run
@@ -33,39 +31,13 @@ from vizpub.runstore.store import StoredRun
 pytestmark = pytest.mark.spark
 
 Vizpub = Callable[..., CompletedProcess[str]]
-COLUMNS, COMMANDS, TYPED = 80, 8, 12
 README = ROOT / "README.md"
-
-
-class Newcomer:
-    """Types commands and looks at what they print."""
-
-    def __init__(self, call: Vizpub) -> None:
-        self._call = call
-        self.commands = 0
-
-    def types(self, line: str) -> str:
-        """What `vizpub LINE` prints: data and messages."""
-        self.commands += 1
-        assert self.commands <= COMMANDS
-        typed = re.findall(r"[^\s,']+", line)
-        assert [word for word in typed if len(word.lstrip("-")) > TYPED] == []
-        done = self._call(*shlex.split(line))
-        assert done.returncode == 0, done.stderr
-        printed = done.stdout + done.stderr
-        assert [text for text in printed.splitlines() if cell_len(text) > COLUMNS] == []
-        return printed
 
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.chdir(tmp_path)
-
-
-def called(*words: str) -> CompletedProcess[str]:
-    result = CliRunner().invoke(app, words)
-    return CompletedProcess(words, result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.fixture

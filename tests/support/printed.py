@@ -24,7 +24,14 @@ from typer.testing import CliRunner
 from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
+OWN_RUNS = [page for page in RECIPES if "--ingest" in page.read_text("utf-8")]
+"""Recipes that make their own runs, in a folder of their own."""
+PAGES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(page for page in RECIPES if page not in OWN_RUNS),
+)
 TRACE = ROOT / "examples" / "gossipsub"
 QUERIES = ROOT / "docs" / "queries.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -35,6 +42,7 @@ OF_RUNS = "gossipsub"
 
 _TABLE = re.compile(r"```sh\n(vizpub query (?:[^`])+?)\n```\n\n((?:\|.*\n)+)")
 _CONSOLE = re.compile(r"^\$ (.*?\bvizpub .+)\n((?:(?!```|\$ ).+\n)*)", re.MULTILINE)
+_TYPED = re.compile(r"^```sh\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 _SESSION = re.compile(r"^```pycon\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 _LEFT_OUT = "…"
 _WIDTH = "80"
@@ -141,6 +149,22 @@ def configured(folder: Path) -> Call:
     return partial(called, HOME=str(folder))
 
 
+def typed_in(page: str) -> Iterator[list[str]]:
+    """The words, behind `vizpub`, of the commands in a page's blocks of the shell."""
+    for block in _TYPED.findall(page):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("vizpub "):
+                yield shlex.split(line, comments=True)[1:]
+
+
+def furnish(page: str) -> None:
+    """Put what a recipe takes as there into this folder: the examples, and files that it shows."""
+    Path("examples").symlink_to(ROOT / "examples")
+    Path("rumour.py").symlink_to(ROOT / "examples" / "rumour.py")
+    for toml in re.findall(r"```toml\n(.+?)```", page, re.DOTALL):
+        Path("study.toml").write_text(toml, "utf-8")
+
+
 def _first(line: str) -> str:
     return (line.split() or [""])[0]
 
@@ -169,6 +193,13 @@ def _pages() -> Iterator[tuple[Path, str]]:
                 yield page, python_anew(anew(page.read_text("utf-8"), called))
         finally:
             _make("neo4j", "remove", "--yes")
+        for path in OWN_RUNS:
+            page = path.read_text("utf-8")
+            with TemporaryDirectory() as own, chdir(own):
+                furnish(page)
+                for words in typed_in(page):
+                    _make(*words)
+                yield path, anew(page, called)
         yield CONFIGURATION, anew(CONFIGURATION.read_text("utf-8"), configured(Path(place)))
 
 

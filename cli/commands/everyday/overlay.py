@@ -172,13 +172,14 @@ def message(
     A table shows the tree of first receptions with delays since the publication; the other formats
     have every reception, with times of the run.
 
-    With --missed, only eligible peers count. A peer refused the message, no peer received it, the
-    peer left while it spread, had no neighbours, or none of its neighbours had it. Neighbours are
-    those at the publication, over links in either direction.
+    With --missed, only eligible peers count. The reason is the first of these that applies: the
+    peer refused the message; no peer received it; the peer left while it spread; it had no
+    neighbours; no neighbour had the message; neighbours had it, and none delivered it. Neighbours
+    are those at the publication, over links in either direction.
 
-    With --missed and without MESSAGE, `missed` counts pairs of a message and a peer, of so many
-    `messages` and `peers`; `share` is of all pairs with an eligible peer, with --by of those of the
-    topic, peer or interval.
+    Without MESSAGE, --missed counts pairs of a message and an eligible peer that never received
+    it, by reason; `messages` and `peers` say how many are in these pairs. `share` is that of all
+    pairs of the run; with --by, of those of the topic, peer, interval or message.
 
     In Cypher: `vizpub query RUN dissemination-tree`, and `vizpub query RUN missed-subscribers`.
 

@@ -44,8 +44,8 @@ def tell(
 ) -> None:
     """Make a peer leave the overlay of a collected run, or join it again.
 
-    The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
-    to the collector do. The collector must allow it: `vizpub live collect RUN --allow-commands`.
+    The peer's reporter fetches the command, obeys and answers; simulated peers that report to
+    the collector do so. The collector must allow it: `vizpub live collect RUN --allow-commands`.
     For a collector elsewhere, give --url, and the admin token in VIZPUB_TOKEN. Exit code 1 if the
     peer did not obey.
 

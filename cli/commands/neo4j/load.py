@@ -41,8 +41,8 @@ def load(
     queries of a long history fast and nearly doubles the relationships.
 
     After an append, a load adds only the difference to the copy, which answers queries meanwhile.
-    With --follow, for programs, the command goes on if a load fails; its messages tell
-    the result of each (vizpub --log-format json).
+    With --follow, which is for programs, the command continues after a load that failed; its
+    messages say how each load ended (vizpub --log-format json).
 
     Examples:
 

@@ -53,7 +53,7 @@ def tables(
 ) -> None:
     """Explain the tables of a run; with TABLE, its columns, units and definitions.
 
-    The list names the step of an ingest that makes each table: a text of SQL, or a module. With
+    The list names the step of an ingest that makes each table: an SQL file or a module. With
     TABLE, each column has the place where it is computed.
 
     The definition of a metric says how it treats the direction of links, and which value it has on

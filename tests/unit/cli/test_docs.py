@@ -16,7 +16,7 @@ from vizpub.model.errors import UseError
 
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
-PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*GUIDES, *sorted((ROOT / "docs").rglob("*.md"))]
 ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 COMMANDS = (
@@ -84,7 +84,7 @@ def test_commands_page_equals_the_generated_help() -> None:
     assert PAGE.read_text("utf-8") == page(), "make it anew with: python -m vizpub.cli.reference"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_command_lines_in_the_docs_can_be_parsed(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +93,7 @@ def test_command_lines_in_the_docs_can_be_parsed(
     # What the examples take as there: a file of options, and the code that the page shows.
     (tmp_path / "study.toml").touch()
     (tmp_path / "flood.py").write_text("".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))
+    (tmp_path / "rumour.py").symlink_to(ROOT / "examples" / "rumour.py")
     for line in shown_lines(text):
         try:
             parse(line)

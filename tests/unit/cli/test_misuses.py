@@ -113,3 +113,10 @@ def test_message_on_a_run_that_is_being_written_names_who_writes_it(
 ) -> None:
     with writing(workspace, "monday"):
         check_message(misuse("runs remove monday --yes"), WRONG_USE, "monday", str(os.getpid()))
+
+
+def test_misspelt_variable_is_refused_with_the_nearest_one(
+    misuse: Callable[[str], Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_WORKSPCE", "elsewhere")
+    check_message(misuse("runs list"), WRONG_USE, "VIZPUB_WORKSPCE", "VIZPUB_WORKSPACE")
