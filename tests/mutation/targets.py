@@ -49,6 +49,8 @@ TARGETS = {
             {
                 "Checksums.add: 0 → 1": "all columns are of one length",
                 "add_up: True → False": "all are a number and a checksum by each prime",
+                "Checksums.add_nodes: rows[step.key].cast(pa.int64()) → rows[step.key]": "an id "
+                "is below 2^31, as each of PRIMES is",
             },
         ),
         Target("vizpub.graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),

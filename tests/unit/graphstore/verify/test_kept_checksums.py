@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ import pytest
 from tests.support.few import few
 from vizpub.graphstore.load.partitions import Partitions
 from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.load.steps import NODE_STEPS, NodeStep
+from vizpub.graphstore.verify.checksums import PRIMES, Checksums
 from vizpub.graphstore.verify.kept_checksums import (
     KeptChecksums,
     checksums_of_grown_tables,
@@ -159,3 +162,39 @@ def test_checksums_that_cannot_be_read_are_none() -> None:
     for text in ("", "{}", "[]", "x", 7, None):
         assert KeptChecksums.of({"checksums": text}) is None
     assert KeptChecksums.of({}) is None
+
+
+@pytest.mark.parametrize("step", NODE_STEPS, ids=lambda step: step.statement)
+def test_sums_of_nodes_are_those_of_nodes_with_properties(step: NodeStep) -> None:
+    ids = [2**30, 7, 9, 11]
+    columns: dict[str, pa.Array] = {
+        "key": pa.array([f"r/{node}" for node in ids]),
+        "run": pa.array(["r"] * 4, pa.string()),
+        "size": pa.array([5, None, None, -8], pa.int64()),
+        "topic": pa.array(["ab", None, "c", None], pa.string()),
+        "complete": pa.array([True, None, None, False], pa.bool_()),
+    }
+    if not step.creates:  # it adds to nodes of which it names the key alone
+        del columns["run"]
+    nodes, rows = pa.RecordBatch.from_pydict(columns), {step.key: pa.array(ids, pa.int32())}
+    sums = Checksums(Partitions(Clock(last=9)))
+    for part in (slice(0, 2), slice(2, 4)):
+        of = [pa.RecordBatch.from_pydict(rows), nodes]
+        sums.add_nodes(step, *(b.slice(part.start, 2) for b in of), "p")
+    described = [
+        [3, 2**30, 5, 0, 2, 2, 1, 1],
+        [1, 9, -1, -1, 1, 2, -1, -1],
+        [2, 11, -8, 0, -1, -1, 0, 1],
+    ]
+    properties = 6 + (8 if step.creates else 0)
+    expected = [3, properties, *(sum(_chain(row, prime) for row in described) for prime in PRIMES)]
+    assert sums.part(step.table, "p")[step.statement] == expected
+    assert sums.names[step.statement] == ["size", "topic", "complete"]
+
+
+def _chain(row: list[int], prime: int) -> int:
+    """The squared h of a row, as `checksums_of` defines it, in whole numbers of any size."""
+    h, *rest = row
+    for x in rest:
+        h = int(math.fmod(h * h % prime + math.fmod(x, prime), prime))
+    return h * h % prime
