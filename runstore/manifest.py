@@ -165,6 +165,8 @@ class Manifest:
     vizpub.runstore.inputs."""
     options: dict[str, Any]
     """The user's options that change the tables."""
+    attribute_files: tuple[dict[str, str], ...] = ()
+    """path and sha256 of each side file of attributes."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
     collection: str = ""
