@@ -152,6 +152,8 @@ class Run(NamedRun):
             stored = self.metrics("peers", read, where)
             rows = peers_by_group(self, by, stored.rows)
         elif name == "topics":
+            if where.peer is not None:
+                raise UseError("metrics of topics by group are not of one peer: leave it out")
             rows = self.with_names(topics_by_group(self, by, where))
         else:
             rows = messages_by_group(self, by, where, receivers=receivers)

@@ -158,12 +158,7 @@ def metrics(
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
     columns = comma_list(part.columns)
-    if table in MIXING:
-        frame = _mixing(opened, table, part, where)
-    elif table == "gauges" and not part.by:
-        frame = opened.gauges(columns, where)
-    else:
-        frame = opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
+    frame = _read_frame(opened, table, part, where)
     table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
     sort = comma_list(part.sort) or ()
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
@@ -175,10 +170,17 @@ def metrics(
     show_rows(rows, output, settings)
 
 
-def _mixing(opened: Run, table: str, part: _Part, where: Where) -> Frame:
-    """The table `mixing` or `assortativity`. Raises: UseError without --by, and for options that do
-    not apply.
-    """
+def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+    """The rows of a table. Raises: UseError for options that do not apply."""
+    from vizpub.questions.mixing import MIXING
+
+    columns = comma_list(part.columns)
+    if part.receivers and (part.by is None or table != "messages"):
+        raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
+    if table == "gauges" and part.by is None:
+        return opened.gauges(columns, where)
+    if table not in MIXING:
+        return opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
     if part.by is None:
         raise UseError(f"{table} is about groups of peers: say by which attribute, as --by client")
     if part.peer or part.topic or part.columns:
