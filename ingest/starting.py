@@ -120,8 +120,8 @@ def _keep_complete(writer: RunWriter, old: Manifest, files: Sequence[InputFile])
 def _start_append(writer: RunWriter, wanted: RequestedRun, old: Manifest) -> StartingPoint:
     """Return the start of an append: begin one, or resume one that was interrupted."""
     fresh = wanted.manifest
-    before = {file["path"]: file for file in old.attribute_files}
-    side_files = before | {file["path"]: file for file in fresh.attribute_files}
+    old_side_files = {file["path"]: file for file in old.attribute_files}
+    side_files = old_side_files | {file["path"]: file for file in fresh.attribute_files}
     if old.source != fresh.source:
         raise InputsDiffer(old.name, _option_differences(old, fresh), _INSTEAD)
     contents = _contents_of(writer, old)
@@ -131,7 +131,7 @@ def _start_append(writer: RunWriter, wanted: RequestedRun, old: Manifest) -> Sta
     if not new_files and [*side_files.values()] == [*old.attribute_files]:
         return _keep_complete(writer, old, new_files)
     _check_appendable(old)
-    if not new_files or any(side_files[path] != file for path, file in before.items()):
+    if not new_files or any(side_files[path] != file for path, file in old_side_files.items()):
         raise NeedsSettling(old.name, NEW_ATTRIBUTES)
     check_own_metrics(old, fresh.own)
     if differences := _option_differences(old, fresh):

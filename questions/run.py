@@ -148,9 +148,8 @@ class Run(NamedRun):
             raise UnknownName("table of metrics by group", name, BY_GROUP)
         if name == "peers":
             metrics = [c.removesuffix("_mean") for c in columns or () if c not in _OF_GROUPS]
-            read = [*dict.fromkeys([*metrics, "present"])] if columns else None
-            stored = self.metrics("peers", read, where)
-            rows = peers_by_group(self, by, stored.rows)
+            needed = [*dict.fromkeys([*metrics, "present"])] if columns else None
+            rows = peers_by_group(self, by, self.metrics("peers", needed, where).rows)
         elif name == "topics":
             if where.peer is not None:
                 raise UseError("metrics of topics by group are not of one peer: leave it out")
