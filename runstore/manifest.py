@@ -235,9 +235,7 @@ class Manifest:
 
     @property
     def final(self) -> int:
-        """The last interval that appends do not change, but for messages; before the first one
-        where there is none.
-        """
+        """The last interval in which appends change only messages; if none, before the first."""
         assert self.clock is not None
         tolerance = int(self.options.get("gap_tolerance") or 0)
         return max(self.clock.last - tolerance, self.clock.first - 1)
