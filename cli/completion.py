@@ -99,6 +99,12 @@ def complete_layers(ctx: typer.Context) -> Iterable[str]:
     return sorted(set(_column(ctx, "links", "layer")))
 
 
+@_completer
+def complete_attributes(ctx: typer.Context) -> Iterable[str]:
+    """Attributes of the peers of the run already typed."""
+    return sorted(set(_column(ctx, "attributes", "key")))
+
+
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
     from vizpub.runstore.store import open_run
 
@@ -119,8 +125,9 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
     from vizpub.model.metrics import METRICS
+    from vizpub.questions.mixing import MIXING
 
-    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges"]
+    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges", *MIXING]
 
 
 @_completer

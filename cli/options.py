@@ -15,6 +15,7 @@ import typer
 
 from vizpub.cli.completion import (
     FORMATS,
+    complete_attributes,
     complete_formats,
     complete_layers,
     complete_messages,
@@ -29,6 +30,14 @@ RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_r
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalMessage = Annotated[
     str | None, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="Group peers by this attribute, such as client or country.",
+        autocompletion=complete_attributes,
+    ),
 ]
 Layers = Annotated[
     str | None,

@@ -29,7 +29,7 @@ from vizpub.runstore.manifest import (
 )
 from vizpub.runstore.store import StoredRun, StoredTable
 
-_REWRITTEN = ("peers", "topics")
+_REWRITTEN = ("peers", "topics", "attributes")
 """Small tables that an append writes again in full."""
 _FOLDED_OF_MESSAGES = ("publications", "receptions", "unreported")
 """Folded tables of messages: an append evaluates them together with what came before."""

@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 from vizpub.analytics.graphframes.graphs import load_graphframes
 from vizpub.analytics.own import OwnFunction
 from vizpub.ingest.account import END, START, Account
+from vizpub.ingest.inputs.attributes import read_attribute_files
 from vizpub.ingest.inputs.inventory import (
     STEP,
     check_layers,
@@ -149,15 +150,18 @@ def rebuild_request(request: IngestRequest) -> IngestRequest:
     """
     run = open_run(request.workspace, request.run)
     paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
-    if gone := [path for path in paths if "://" not in path and not os.path.exists(path)]:
+    attributes = [file["path"] for file in run.manifest.attribute_files]
+    needed = [*paths, *attributes]
+    if gone := [path for path in needed if "://" not in path and not os.path.exists(path)]:
         raise UseError(
-            f"run '{run.name}' cannot be rebuilt: {len(gone)} of {amount(len(paths), 'input')} "
+            f"run '{run.name}' cannot be rebuilt: {len(gone)} of {amount(len(needed), 'input')} "
             f"{was_or_were(len(gone))} removed, the first is {gone[0]}; " + PUT_BACK
         )
     return replace(
         request,
         paths=tuple(dict.fromkeys([*paths, *request.paths])),
         source=run.manifest.source,
+        attributes=tuple(dict.fromkeys([*attributes, *request.attributes])),
         append=False,
         replace=True,
         settles=run.manifest.input_size,
@@ -215,12 +219,15 @@ def _inspect(
         check_options(source, request.options)
         if (layers := source.layers(inventory.files)) is not None:
             check_layers(request.measuring.layers, layers)
+        side_files = read_attribute_files(request.attributes)
+        attribute_files = tuple(file.manifest_entry for file in side_files)
         manifest = Manifest(
             name=request.run,
             source=inventory.source,
             inputs=tuple(file.manifest_entry for file in inventory.files),
             options={**asdict(request.options), **request.measuring.options},
             own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
+            attribute_files=attribute_files,
             collection=request.collection,
             skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
             versions={name: version(name) for name in _VERSIONS},

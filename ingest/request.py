@@ -31,6 +31,8 @@ class IngestRequest:
     workspace: Path
     source: str = "auto"
     options: SourceOptions = field(default_factory=SourceOptions)
+    attributes: tuple[str, ...] = ()
+    """Side files of attributes (vizpub.ingest.inputs.attributes)."""
     measuring: MeasurementOptions = field(default_factory=MeasurementOptions)
     replace: bool = False
     """Replace an existing run, whatever it was made from."""

@@ -20,6 +20,7 @@ from vizpub.analytics.messages import message_fold
 from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step, view_step
 from vizpub.ingest.folding import fold_input
+from vizpub.ingest.inputs.attributes import NEW_ATTRIBUTES, read_again, side_table
 from vizpub.ingest.inputs.files import check_unchanged
 from vizpub.ingest.inputs.inventory import check_layers
 from vizpub.ingest.job import Job, Stage
@@ -28,15 +29,18 @@ from vizpub.ingest.sources.times import ALONE, TOO_FAR
 from vizpub.ingest.tasks import staged
 from vizpub.ingest.tasks.fold import refusal_summary
 from vizpub.ingest.tasks.staged import ingest_step
-from vizpub.ingest.tasks.steps import TaskBlock
+from vizpub.ingest.tasks.steps import StepInput, TaskBlock
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
-from vizpub.model.errors import InputError
+from vizpub.model.errors import InputError, NeedsSettling
 from vizpub.model.run import DUPLICATES
-from vizpub.model.tables import PEERS, PRESENCE, PUBLICATIONS, REJECTIONS, TOPICS, table
+from vizpub.model.tables import ATTRIBUTES, PEERS, PRESENCE, PUBLICATIONS, REJECTIONS, TOPICS, table
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import LATE_MESSAGES
+from vizpub.runstore.store import StoredRun
 
+ONLY_IN_ATTRIBUTES = "peers that only files of attributes have"
+"""Note that counts them."""
 _ROWS_AT_ONCE = 2_000_000
 """Most arrivals that one task sorts."""
 
@@ -47,6 +51,8 @@ def run_stages(job: Job) -> None:
     Raises: InputError, UseError and UnknownName for input or options that cannot be used.
     """
     job.run_stage(READ)
+    if job.plan.is_idle and job.base and job.manifest.attribute_files != job.base.attribute_files:
+        raise NeedsSettling(job.base.name, NEW_ATTRIBUTES)
     if job.plan.is_idle or not job.small:  # a small input is looked at again in the end
         _check_inputs(job)
     if job.plan.is_idle:
@@ -126,10 +132,21 @@ def _number_names(job: Job) -> None:
     job.update(boundary=job.plan.find_boundary())
     if late := job.plan.late_messages():
         job.update(notes={**job.manifest.notes, LATE_MESSAGES: late})
-    optional = {"publications": staged.MESSAGES, "presence": PRESENCE}
+    optional = {
+        "publications": staged.MESSAGES,
+        "presence": PRESENCE,
+        "attributes": ATTRIBUTES,
+    }
     makes = [PEERS, TOPICS, *_tables_observed(job, optional)]
-    texts = (ingest_step(name) for name in ("peers", "topics", "messages", "presence"))
-    job.make_from_whole_input([*_observing_steps(job), *texts], makes)
+    texts = (
+        ingest_step(name) for name in ("peers", "topics", "messages", "presence", "attributes")
+    )
+    side_rows = side_table(read_again(job.manifest.attribute_files), job.clock, job.manifest.epoch)
+    tables = {**job.folded_tables(), "side/attributes": [StepInput(side_rows)]}
+    if side_rows.num_rows:
+        makes = list(dict.fromkeys([*makes, ATTRIBUTES]))
+    steps = [*_observing_steps(job), *texts]
+    job.make_tables(steps, makes, [TaskBlock(job.step_constants("all"), tables)])
 
 
 def _make_periods(job: Job) -> None:
@@ -228,12 +245,21 @@ def finish_run(job: Job) -> None:
         engines = job.manifest.engines
         if engine := engines.get("structure"):
             engines = metrics.engines_used(job, engine)
+        if job.manifest.attribute_files:
+            job.update(notes={**job.manifest.notes, ONLY_IN_ATTRIBUTES: _peers_only_in_files(job)})
         manifest = job.final_manifest()
         if job.small:
             _check_inputs(job)
         manifest = job.plan.next_generation(manifest)
         done = replace(manifest.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
+
+
+def _peers_only_in_files(job: Job) -> int:
+    """Count the peers of side files that the run does not have."""
+    run_names = StoredRun(job.writer.directory, job.manifest).read("peers", ["name"])["name"]
+    files = read_again(job.manifest.attribute_files)
+    return len({value.peer for file in files for value in file.values} - {*run_names.to_pylist()})
 
 
 FINISH = "finish"

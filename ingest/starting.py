@@ -14,6 +14,7 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+from vizpub.ingest.inputs.attributes import NEW_ATTRIBUTES
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
@@ -119,15 +120,19 @@ def _keep_complete(writer: RunWriter, old: Manifest, files: Sequence[InputFile])
 def _start_append(writer: RunWriter, wanted: RequestedRun, old: Manifest) -> StartingPoint:
     """Return the start of an append: begin one, or resume one that was interrupted."""
     fresh = wanted.manifest
+    old_side_files = {file["path"]: file for file in old.attribute_files}
+    side_files = old_side_files | {file["path"]: file for file in fresh.attribute_files}
     if old.source != fresh.source:
         raise InputsDiffer(old.name, _option_differences(old, fresh), _INSTEAD)
     contents = _contents_of(writer, old)
     new_files = [
         file for file in wanted.files if (Path(file.path).name, file.sha256) not in contents
     ]
-    if not new_files:
+    if not new_files and [*side_files.values()] == [*old.attribute_files]:
         return _keep_complete(writer, old, new_files)
     _check_appendable(old)
+    if not new_files or any(side_files[path] != file for path, file in old_side_files.items()):
+        raise NeedsSettling(old.name, NEW_ATTRIBUTES)
     check_own_metrics(old, fresh.own)
     if differences := _option_differences(old, fresh):
         raise NeedsSettling(old.name, "; ".join(differences))
@@ -141,6 +146,7 @@ def _start_append(writer: RunWriter, wanted: RequestedRun, old: Manifest) -> Sta
         inputs=(*old.inputs, *(file.manifest_entry for file in new_files)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
         earlier_bytes=old.earlier_bytes,
+        attribute_files=tuple(side_files.values()),
         extends=old.identity,
     )
     pending = writer.pending()
@@ -236,6 +242,14 @@ def _differences(writer: RunWriter, old: Manifest, new: Manifest) -> list[str]:
     if old_contents != new_contents:
         added, gone = (new_contents - old_contents).total(), (old_contents - new_contents).total()
         differences.append(f"{amount(added, 'file')} new or changed, {gone} gone")
+    old_digests, new_digests = (
+        [file["sha256"] for file in run.attribute_files] for run in (old, new)
+    )
+    if old_digests != new_digests:
+        differences.append(
+            f"--attributes: {amount(len(old_digests), 'file')} then, {len(new_digests)} now"
+            + (" with other content" if len(new_digests) == len(old_digests) else "")
+        )
     return differences
 
 

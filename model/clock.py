@@ -153,6 +153,19 @@ class Clock:
             if not self.first <= interval <= self.last:
                 raise OutOfRange("interval", text, self.describe_range())
             return self.sampling_tick(interval)
+        return self.check_tick(self._time_tick(text, epoch))
+
+    def begin_of(self, text: str, epoch: str | None = None) -> int:
+        """Parse an interval number, a time since the epoch or a wall-clock time as `parse_at` does,
+        and return the tick at which it begins, in the run or not. Raises: UseError.
+        """
+        text = text.strip()
+        if re.fullmatch(r"\d{1,10}", text):
+            return int(text) * self.ticks_per_interval
+        return self._time_tick(text, epoch)
+
+    def _time_tick(self, text: str, epoch: str | None) -> int:
+        """Return the tick of a time. Raises: UseError."""
         since_epoch_us = _microseconds(text)
         if since_epoch_us is None and _WALL_CLOCK.fullmatch(text):
             since_epoch_us = _since(epoch, text)
@@ -167,7 +180,7 @@ class Clock:
                 f"'{text}': the length of this run's intervals is unknown; "
                 f"give an interval number ({self.first} to {self.last})"
             )
-        return self.check_tick(since_epoch_us // self.tick_us)
+        return since_epoch_us // self.tick_us
 
     def describe(self, tick: int) -> str:
         """Return a tick as text for users: 'interval 7', with the time if it is known."""

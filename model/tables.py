@@ -73,6 +73,18 @@ ROLES = Table(
     ),
     ("peer", "role", "topic", "valid_from"),
 )
+ATTRIBUTES = Table(
+    "attributes",
+    "maximal validity period of the value of a peer's attribute, such as its client or country",
+    (
+        PEER,
+        always("key", "string", "the attribute's name, such as 'client'"),
+        always("value", "string", "its value, as text"),
+        maybe("number", "double", "the value as a number, null = it is no finite number"),
+        *_PERIOD,
+    ),
+    ("peer", "key", "valid_from"),
+)
 TRAFFIC = Table(
     "traffic",
     "peer and interval",
@@ -178,6 +190,7 @@ TABLES: tuple[Table, ...] = (
     DANGLING_LINKS,
     SUBSCRIPTIONS,
     ROLES,
+    ATTRIBUTES,
     TRAFFIC,
     GAUGES,
     PUBLICATIONS,

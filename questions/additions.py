@@ -10,7 +10,7 @@ from vizpub.model.metrics import COUNTS
 
 PER_INTERVAL_ONLY = "only counts per interval can be added"
 
-_OF = ("peer", "peer_name", "topic", "topic_name")
+_OF = ("peer", "peer_name", "topic", "topic_name", "group")
 """What a row of totals is of."""
 
 

@@ -146,13 +146,13 @@ def _answer(
         # Without links, nobody's neighbours are known.
         alone=0 if run.stored.has("links") else "NULL",
         of_layers=OF_LAYERS,
-        **{name: _rows_of(run, name) for name in ("links", "presence", "rejections")},
+        **{name: rows_of(run, name) for name in ("links", "presence", "rejections")},
     )
     chosen = list(run.checked_layers(layers) or ()) or None
     return read_answer(run.stored, reasons + question, layers=chosen, **values)
 
 
-def _rows_of(run: NamedRun, name: str) -> str:
+def rows_of(run: NamedRun, name: str) -> str:
     """A stored table in a statement, empty where the run's source does not report it."""
     if run.stored.has(name):
         return f'stored."{name}"'

@@ -33,6 +33,14 @@ from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
+from vizpub.questions.groups import (
+    BY_GROUP,
+    add_groups,
+    messages_by_group,
+    peers_by_group,
+    topics_by_group,
+)
+from vizpub.questions.mixing import assortativity, mixing
 from vizpub.questions.names import NAMED, NamedRun
 from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
@@ -60,6 +68,8 @@ _OF_DELIVERIES = {
     "topic": "about.topic = $topic",
 }
 """The condition in SQL for each part of a `Where`."""
+_OF_GROUPS = ("interval", "topic", "topic_name", "group", "peers")
+"""Columns that say what a row by group is of."""
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
 
@@ -94,6 +104,9 @@ class Run(NamedRun):
         name: str = "overlay",
         columns: Sequence[str] | None = None,
         where: Where | None = None,
+        *,
+        by: str | None = None,
+        receivers: bool = False,
     ) -> Frame:
         """A metrics table ('overlay', 'peers', 'topics', 'messages'), sorted by its key.
 
@@ -101,9 +114,15 @@ class Run(NamedRun):
         messages also carry their interval of publication, topic and publisher. These are always
         returned, so `columns` may name them, too.
 
+        `by` names an attribute of peers: rows are then those of groups of peers with the same value
+        (vizpub.questions.groups), for messages of their publishers or, with `receivers`, of the
+        peers that received them.
+
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
         where the table has none, and where its source data is not reported.
         """
+        if by is not None:
+            return self._metrics_by_group(name, by, columns, where or Where(), receivers)
         definition = self.stored.definition(metric_table(name).name)
         self.facts.check_known(definition.name)
         if columns:
@@ -121,6 +140,59 @@ class Run(NamedRun):
             rows = rows.select(list(dict.fromkeys([*definition.key, *rows.column_names])))
         rows = _with_units(self.with_names(rows), self.facts.own)
         return Frame(f"{self.facts.name}, {definition.name}", rows)
+
+    def _metrics_by_group(
+        self, name: str, by: str, columns: Sequence[str] | None, where: Where, receivers: bool
+    ) -> Frame:
+        if name not in BY_GROUP:
+            raise UnknownName("table of metrics by group", name, BY_GROUP)
+        if name == "peers":
+            metrics = [c.removesuffix("_mean") for c in columns or () if c not in _OF_GROUPS]
+            needed = [*dict.fromkeys([*metrics, "present"])] if columns else None
+            rows = peers_by_group(self, by, self.metrics("peers", needed, where).rows)
+        elif name == "topics":
+            if where.peer is not None:
+                raise UseError("metrics of topics by group are not of one peer: leave it out")
+            rows = self.with_names(topics_by_group(self, by, where))
+        else:
+            rows = messages_by_group(self, by, where, receivers=receivers)
+        return Frame(f"{self.facts.name}, {name} by {by}", _choose_columns(rows, columns))
+
+    def metrics_with_groups(
+        self, columns: Sequence[str], by: str, where: Where | None = None
+    ) -> Frame:
+        """The rows of deliveries, messages or peers, the first that have these columns, with the
+        `group` of each: of its peer, or of a message's publisher.
+
+        Raises: UnknownName, UseError for a run without attributes.
+        """
+        if {*columns} <= {*DELIVERY_METRICS}:
+            rows = self.delays(where).rows
+        elif {*columns} <= {*self.stored.definition("metrics/messages").names}:
+            rows = self.metrics("messages", columns, where).rows
+        else:
+            rows = self.metrics("peers", columns, where).rows
+        return Frame(f"{self.facts.name}, by {by}", add_groups(self, by, rows))
+
+    def mixing(
+        self, by: str, where: Where | None = None, layers: Sequence[str] | None = None
+    ) -> Frame:
+        """Which groups of peers link to which; see vizpub.questions.mixing.
+
+        Raises: UnknownName, UseError for a run without attributes, presence or links.
+        """
+        rows = mixing(self, by, where or Where(), layers)
+        return Frame(f"{self.facts.name}, mixing by {by}", rows)
+
+    def assortativity(
+        self, by: str, where: Where | None = None, layers: Sequence[str] | None = None
+    ) -> Frame:
+        """How far links stay within groups of peers; see vizpub.questions.mixing.
+
+        Raises: as `mixing`.
+        """
+        rows = assortativity(self, by, where or Where(), layers)
+        return Frame(f"{self.facts.name}, assortativity by {by}", rows)
 
     def messages(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Frame:
         """The messages with their metrics: `metrics("messages", columns, where)`.
@@ -283,6 +355,17 @@ class Run(NamedRun):
         """The facts that `vizpub runs show` prints."""
         facts = list(facts_for_people(self.stored))
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
+
+
+def _choose_columns(rows: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    """The columns that say what a row is of, and those chosen. Raises: UnknownName."""
+    if columns is None:
+        return rows
+    chosen = {name for column in columns for name in (column, f"{column}_mean")}
+    for column in columns:
+        if not {column, f"{column}_mean"} & {*rows.column_names}:
+            raise UnknownName("column by group", column, rows.column_names)
+    return rows.select([n for n in rows.column_names if n in _OF_GROUPS or n in chosen])
 
 
 def _with_units(rows: pa.Table, own_metrics: Iterable[OwnMetric]) -> pa.Table:

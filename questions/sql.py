@@ -2,7 +2,8 @@
 
 Tables have the names of vizpub.model.tables (`metrics/peers` is `metrics.peers`), with the name of
 a peer, topic or message beside its dense index, as `src_name`; `receptions` also has `delay_us`,
-the time since the publication. They are read as the question needs them, a batch at a time, from
+the time since the publication. `peer_attributes` has a column for each attribute of peers. They are
+read as the question needs them, a batch at a time, from
 the files of the run; a statement can read nothing else and writes no file.
 """
 
@@ -23,7 +24,7 @@ import pyarrow as pa
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
 from vizpub.model.sizes import format_size
-from vizpub.model.tables import RECEPTIONS, TABLES
+from vizpub.model.tables import ATTRIBUTES, RECEPTIONS, TABLES
 from vizpub.model.tables import table as model_table
 from vizpub.questions.names import NAMED
 from vizpub.runstore.store import StoredRun
@@ -37,6 +38,8 @@ SELECT concat_ws('.', nullif(schema_name, 'main'), view_name) AS "table", column
 FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'stored' ORDER BY ALL
 """
 """The statement that lists the tables."""
+PEER_ATTRIBUTES = "peer_attributes"
+"""A view of the attributes that has a column for each."""
 LATE = "the query was stopped"
 OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
 """The condition of links of some layers; null = of all."""
@@ -99,6 +102,8 @@ def answer(
         database.execute("CREATE SCHEMA stored")
         for table in _tables(run):
             _add_view(database, run, table)
+        if run.has(ATTRIBUTES.name):
+            _add_attributes_view(database)
         for setting in _LOCKED:
             database.execute(setting)
         try:
@@ -204,7 +209,8 @@ def _open_timed(
 
 def tables(run: StoredRun) -> list[str]:
     """The names that the tables of the run have in a statement."""
-    return sorted(sql_name(table.name) for table in _tables(run))
+    views = [PEER_ATTRIBUTES] if run.has(ATTRIBUTES.name) else []
+    return sorted([*views, *(sql_name(table.name) for table in _tables(run))])
 
 
 def _tables(run: StoredRun) -> list[Table]:
@@ -240,6 +246,24 @@ def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table)
     database.execute(
         f"CREATE VIEW {sql_name(table.name)} AS "
         f"SELECT {', '.join(columns)} FROM {_stored_view(table.name)} rows {' '.join(joins)}"
+    )
+
+
+def _add_attributes_view(database: duckdb.DuckDBPyConnection) -> None:
+    """The attributes as a view with a row per peer and a column per key: the last value."""
+    keys = database.execute(f"SELECT DISTINCT key FROM {_stored_view(ATTRIBUTES.name)} ORDER BY 1")
+    columns, names = ["peer", "name AS peer_name"], {"peer", "peer_name"}
+    for (key,) in keys.fetchall():
+        name = key
+        while name.lower() in names:  # DuckDB's names have no case
+            name += "_"
+        names.add(name.lower())
+        of_key, identifier = key.replace("'", "''"), name.replace('"', '""')
+        columns.append(f"max_by(value, valid_from) FILTER (key = '{of_key}') AS \"{identifier}\"")
+    database.execute(
+        f"CREATE VIEW {PEER_ATTRIBUTES} AS SELECT {', '.join(columns)} "
+        f"FROM {_stored_view('peers')} LEFT JOIN {_stored_view(ATTRIBUTES.name)} USING (peer) "
+        "GROUP BY ALL"
     )
 
 

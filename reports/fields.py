@@ -265,6 +265,7 @@ REPORT = Object(
         ),
         "topics": Array(Key()),
         "roles": Array(Object({"role": Key(), "topic": Key()}, required=("role",))),
+        "attributes": Array(Object({"key": Key(), "value": Key()}, required=("key", "value"))),
         "control": _COUNTERS,
         "publication": _COUNTERS,
         "duplicates": Whole(),

@@ -67,6 +67,15 @@ class Role(_Part):
 
 
 @dataclass(frozen=True)
+class Attribute(_Part):
+    """A fact about the peer, such as its client. A value holds until a report has another one."""
+
+    key: str
+    value: str
+    """Text; numbers are written as text, too."""
+
+
+@dataclass(frozen=True)
 class Counters:
     """Messages and bytes each way.
 
@@ -166,6 +175,8 @@ class Report(_Record):
     topics: tuple[str, ...] | None = None
     """Topics that the peer subscribes to."""
     roles: tuple[Role, ...] | None = None
+    attributes: tuple[Attribute, ...] | None = None
+    """Facts about the peer, in its first report and whenever one changes; null = as before."""
     control: Counters | None = None
     publication: Counters | None = None
     """For sources that only count; takes precedence over `sent` and `received`."""
@@ -204,9 +215,10 @@ class Report(_Record):
         return cls(**values)
 
 
-_ITEMS: dict[str, type[Neighbor | Role | Sent | Received]] = {
+_ITEMS: dict[str, type[Neighbor | Role | Attribute | Sent | Received]] = {
     "neighbors": Neighbor,
     "roles": Role,
+    "attributes": Attribute,
     "sent": Sent,
     "received": Received,
 }

@@ -165,6 +165,8 @@ class Manifest:
     vizpub.runstore.inputs."""
     options: dict[str, Any]
     """The user's options that change the tables."""
+    attribute_files: tuple[dict[str, str], ...] = ()
+    """path and sha256 of each side file of attributes."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
     collection: str = ""
@@ -233,9 +235,7 @@ class Manifest:
 
     @property
     def final(self) -> int:
-        """The last interval that appends do not change, but for messages; before the first one
-        where there is none.
-        """
+        """The last interval in which appends change only messages; if none, before the first."""
         assert self.clock is not None
         tolerance = int(self.options.get("gap_tolerance") or 0)
         return max(self.clock.last - tolerance, self.clock.first - 1)

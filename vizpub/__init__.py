@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vizpub.reports.files import ReportReader as ReportReader
     from vizpub.reports.files import ReportWriter as ReportWriter
     from vizpub.reports.files import problems as problems
+    from vizpub.reports.records import Attribute as Attribute
     from vizpub.reports.records import Counters as Counters
     from vizpub.reports.records import Neighbor as Neighbor
     from vizpub.reports.records import Received as Received
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Answer": "vizpub.graphstore.ask.queries",
+    "Attribute": "vizpub.reports.records",
     "Copy": "vizpub.simulators.engine.network",
     "Counters": "vizpub.reports.records",
     "Frame": "vizpub.questions.frames",

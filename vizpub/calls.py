@@ -23,6 +23,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     layers: list[str] | None = None,
     betweenness: bool = True,
     own_metrics: list[str] | None = None,
+    attributes: list[Path | str] | None = None,
     replace: bool = False,
     append: bool = False,
 ) -> Run:
@@ -30,7 +31,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
     '500ms', `layers` are the layers whose links the metrics count, `own_metrics` functions as
-    FILE.py:NAME (docs/metrics.md).
+    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers
+    (docs/sources.md).
 
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
@@ -53,6 +55,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
         Path(workspace),
         source,
         options,
+        tuple(map(str, attributes or ())),
         measuring,
         replace=replace,
         append=append,

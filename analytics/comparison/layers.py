@@ -43,13 +43,18 @@ class RunOfLayers(Run):
         name: str = "overlay",
         columns: Sequence[str] | None = None,
         where: Where | None = None,
+        *,
+        by: str | None = None,
+        receivers: bool = False,
     ) -> Frame:
         """Return metrics as Run.metrics does, but measure the window's intervals in this process.
 
         Raises: as Run.metrics, and UseError for messages and for columns that no layer changes.
         """
-        stored = super().metrics(name, columns, where)
-        if (table := _MEASURED.get(f"metrics/{name}")) is None:
+        if by is not None and name == "peers":
+            return super().metrics(name, columns, where, by=by)  # of metrics measured below
+        stored = super().metrics(name, columns, where, by=by, receivers=receivers)
+        if (table := _MEASURED.get(f"metrics/{name}")) is None or by is not None:
             raise UseError(f"the metrics of {name} {WITHOUT_LAYERS}")
         changed = {"dangling_links", *(column.name for column in table if column.graph)}
         if columns and not changed & {*columns}:  # an error now, not after the work

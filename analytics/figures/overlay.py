@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from vizpub.analytics.figures.canvas import new_figure, numbers, panel_grid, panels
 from vizpub.analytics.figures.force import places_by_force
-from vizpub.analytics.figures.labels import escape
+from vizpub.analytics.figures.labels import escape, shorten
 from vizpub.analytics.figures.styles import (
     GREY,
     STANDARD_WIDTH,
@@ -20,6 +20,7 @@ from vizpub.analytics.figures.styles import (
     figure_style,
     ground,
     ink,
+    shades_of,
 )
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.naming import captions
@@ -64,7 +65,8 @@ def overlay_snapshot(
 
     `peers` has `peer`, `role` (subscriber, relay or peer: its colour), `publishes` and
     `rendezvous` (a ring each), `links` has `src`, `dst` and `inside` (both ends
-    subscribe to the topic shown). `size` is the number of peers of the run.
+    subscribe to the topic shown). If `peers` has a dictionary `group`, that decides their colours.
+    `size` is the number of peers of the run.
 
     The layout `ring` has a place for each peer of the run, so that it keeps its place from one
     time to the next; `force` has only the peers given, near those they are linked to, with
@@ -195,16 +197,29 @@ def _draw_names(panel: Axes, peers: pa.Table, places: np.ndarray) -> None:
 
 
 def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) -> None:
-    for role in reversed(ROLE_COLOURS):
-        colour = ROLE_COLOURS[role]
+    for name, colour, selected in _by_colour(peers):
         style: dict[str, Any] = {"color": colour, "edgecolors": ground(), "linewidths": 0.6}
-        selected = peers.filter(pc.field("role") == role)
-        _draw_dots(panel, selected, places, role, {**style, "s": area, "zorder": 3})
+        _draw_dots(panel, selected, places, name, {**style, "s": area, "zorder": 3})
     for column, (label, colour, wider) in _RINGS.items():
         ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour}
         ring["linewidths"] = float(np.clip(0.4 * area**0.5, 0.5, 2))
         selected = peers.filter(pc.field(column))
         _draw_dots(panel, selected, places, label, {**ring, "s": wider * area, "zorder": 4})
+
+
+def _by_colour(peers: pa.Table) -> Iterator[tuple[str, str, pa.Table]]:
+    """The name and colour of each group of peers, if the table has groups, otherwise of each role,
+    with its peers.
+    """
+    if "group" not in peers.column_names:
+        for role in reversed(ROLE_COLOURS):
+            yield role, ROLE_COLOURS[role], peers.filter(pc.field("role") == role)
+        return
+    groups = peers["group"].combine_chunks()
+    yield "unknown", GREY, peers.filter(groups.is_null())
+    names = groups.dictionary.to_pylist()
+    for name, colour in zip(names, shades_of(len(names)), strict=True):
+        yield shorten(name), colour, peers.filter(pc.equal(groups.cast(pa.string()), name))
 
 
 def _draw_dots(

@@ -205,6 +205,7 @@ def _overlay_rows(
         {peer: frozenset(of) for peer, of in roles.items()},
         dict(run.topics),
         run.layers if layers is None else layers,
+        list(run.attributes(*ticks)),
     )
 
 

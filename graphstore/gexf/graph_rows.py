@@ -11,6 +11,7 @@ from vizpub import cypher
 from vizpub.graphstore.ask import parameters
 from vizpub.graphstore.gexf.rows import (
     ArrivalRow,
+    AttributeRow,
     LinkRow,
     MessageRow,
     PresenceRow,
@@ -64,6 +65,11 @@ class GraphRows:
         """The subscriptions of all peers."""
         rows = self._chunks("subscriptions", first_tick=first_tick, last_tick=last_tick)
         return (SubscriptionRow(*row) for row in rows)
+
+    def attributes(self, first_tick: int, last_tick: int) -> Iterable[AttributeRow]:
+        """No attributes: Neo4j does not hold them."""
+        del first_tick, last_tick
+        return ()
 
     def links(
         self, first_tick: int, last_tick: int, layers: Sequence[str] | None

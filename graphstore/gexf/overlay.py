@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow, SubscriptionRow
+from vizpub.graphstore.gexf.rows import AttributeRow, LinkRow, PresenceRow, SubscriptionRow
 from vizpub.graphstore.gexf.spans import (
     Key,
     MetricRun,
@@ -63,6 +63,8 @@ _GEXF_TYPES: dict[str, AttributeType] = {
 _SIZES = {"rendezvous": 2 * NODE_SIZE}
 _ROOM_PER_PEER = 20.0
 _SMALLEST_RADIUS = 100.0
+_OF_NODES = ("name", "role", "roles")
+_OF_TOPICS = ("subscriptions", "topics_now", "topics", "topic_names")
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class OverlayRows:
     """Names of the topics."""
     layers: Sequence[str] = ()
     """The layers that links may have."""
+    attributes: Sequence[AttributeRow] = ()
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,9 @@ class OverlayGraph:
             Attribute("topics", "string"),
             Attribute("topic_names", "string"),
         ]
-        static = [Attribute(title, "string") for title in ("name", "role", "roles")]
-        return [*measured, *(subscribed if self.topics else []), *static]
+        static = [Attribute(title, "string") for title in _OF_NODES]
+        keys = [Attribute(title, "string", dynamic=True) for title in self._key_titles.values()]
+        return [*measured, *keys, *(subscribed if self.topics else []), *static]
 
     def edge_attributes(self) -> list[Attribute]:
         """The columns of the edges."""
@@ -166,7 +170,7 @@ class OverlayGraph:
                 spells=self.periods[peer],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
-                runs=[*metric_runs, *self._subscription_runs(peer)],
+                runs=[*metric_runs, *self._attribute_runs(peer), *self._subscription_runs(peer)],
                 values=[
                     *(self._topic_values(self.topics.get(peer, {})) if self.topics else []),
                     ("name", name),
@@ -211,16 +215,7 @@ class OverlayGraph:
         has a single layer. Gephi takes titles that differ in case alone for one.
         """
         layers = () if self.parallel or len(self.rows.layers) < 2 else self.rows.layers
-        titles: dict[str, str] = {}
-        used: set[str] = set()
-        for layer in layers:
-            title, number = f"layer_{layer}", 1
-            while title.casefold() in used:
-                number += 1
-                title = f"layer_{layer}_{number}"
-            used.add(title.casefold())
-            titles[layer] = title
-        return titles
+        return _distinct_titles({layer: f"layer_{layer}" for layer in layers})
 
     def _layer_runs(self, links: Sequence[SampledLink], periods: list[Span]) -> Iterator[Run]:
         """Yield for each layer if the pair has a link in it, over the periods of its edge."""
@@ -233,6 +228,28 @@ class OverlayGraph:
         """Return the numbers and the names of topics, in the order of their numbers."""
         names = _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
         return [("topics", join_delimited(topics)), ("topic_names", names)]
+
+    @cached_property
+    def _key_titles(self) -> dict[str, str]:
+        """The attributes of peers, and the titles of their columns."""
+        used = [*_OF_NODES, *_OF_TOPICS, *(column.name for column in METRICS_PEERS)]
+        return _distinct_titles({row.key: row.key for row in self.rows.attributes}, used)
+
+    @cached_property
+    def _attributes(self) -> dict[int, list[AttributeRow]]:
+        """The attributes of each peer."""
+        by_peer: dict[int, list[AttributeRow]] = {}
+        for row in self.rows.attributes:
+            by_peer.setdefault(row.peer, []).append(row)
+        return by_peer
+
+    def _attribute_runs(self, peer: int) -> Iterator[Run]:
+        for row in self._attributes.get(peer, []):
+            steps = self.clock.sampled(row.valid_from, row.valid_to)
+            for first, last in common_spans(
+                [(steps[0], steps[-1])] if steps else [], self.periods[peer]
+            ):
+                yield self._key_titles[row.key], first, last, row.value
 
     def _subscription_runs(self, peer: int) -> Iterator[Run]:
         if not self.topics:
@@ -257,6 +274,21 @@ class OverlayGraph:
         for first, last, count in counts:
             # Gephi throws an edge of weight 0 away.
             yield "weight", first, last, 1 + count
+
+
+def _distinct_titles(wanted: Mapping[str, str], used: Iterable[str] = ()) -> dict[str, str]:
+    """Return titles that differ from each other, and from those in use, also without case: with a
+    number behind them where necessary.
+    """
+    titles, taken = dict[str, str](), {title.casefold() for title in used}
+    for name, wanted_title in wanted.items():
+        title, number = wanted_title, 1
+        while title.casefold() in taken:
+            number += 1
+            title = f"{wanted_title}_{number}"
+        taken.add(title.casefold())
+        titles[name] = title
+    return titles
 
 
 def _sampled_periods(rows: Iterable[tuple[Key, int, int]], clock: Clock) -> dict[Key, list[Span]]:

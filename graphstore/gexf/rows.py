@@ -28,6 +28,16 @@ class SubscriptionRow(NamedTuple):
     valid_to: int
 
 
+class AttributeRow(NamedTuple):
+    """A validity period of the value of a peer's attribute."""
+
+    peer: int
+    key: str
+    value: str
+    valid_from: int
+    valid_to: int
+
+
 class LinkRow(NamedTuple):
     """A validity period of a link."""
 
@@ -89,6 +99,9 @@ class ExportRows(Protocol):
 
     def subscriptions(self, first_tick: int, last_tick: int) -> Iterable[SubscriptionRow]:
         """The subscriptions of all peers."""
+
+    def attributes(self, first_tick: int, last_tick: int) -> Iterable[AttributeRow]:
+        """The attributes of all peers; none from Neo4j, which does not hold them."""
 
     def links(
         self, first_tick: int, last_tick: int, layers: Sequence[str] | None

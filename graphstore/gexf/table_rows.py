@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from vizpub.graphstore.gexf.rows import (
     ArrivalRow,
+    AttributeRow,
     LinkRow,
     MessageRow,
     PresenceRow,
@@ -74,6 +75,11 @@ class TableRows:
         """The subscriptions of all peers."""
         within = _within(first_tick, last_tick)
         return self._rows(SubscriptionRow, "subscriptions", SubscriptionRow._fields, within)
+
+    def attributes(self, first_tick: int, last_tick: int) -> Iterable[AttributeRow]:
+        """The attributes of all peers."""
+        within = _within(first_tick, last_tick)
+        return self._rows(AttributeRow, "attributes", AttributeRow._fields, within)
 
     def links(
         self, first_tick: int, last_tick: int, layers: Sequence[str] | None

@@ -128,6 +128,7 @@ class ObservedTables:
     links          src, dst, layer, topic?, valid_from, valid_to
     subscriptions  peer, topic, valid_from, valid_to
     roles          peer, role, topic?, valid_from, valid_to
+    attributes     peer, key, value?, valid_from    (it holds until the next one of its key begins)
     traffic        peer, interval, and the columns of vizpub.model.tables.TRAFFIC
     gauges         peer, interval, gauge, value
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
@@ -153,6 +154,7 @@ class ObservedTables:
     links: str | None = None
     subscriptions: str | None = None
     roles: str | None = None
+    attributes: str | None = None
     traffic: str | None = None
     gauges: str | None = None
     publications: str | None = None

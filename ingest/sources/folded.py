@@ -25,6 +25,7 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_PERIOD]),
     "subscriptions": pa.schema([*_names("peer", "topic"), *_PERIOD]),
     "roles": pa.schema([*_names("peer", "role", "topic"), *_PERIOD]),
+    "attributes": pa.schema([*_names("peer", "key", "value"), _PERIOD[0]]),
     "publications": pa.schema(
         [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
     ),

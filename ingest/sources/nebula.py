@@ -1,13 +1,17 @@
-"""The source: neighbours as the Nebula crawler found them, one crawl per file.
+"""The source: neighbours as the Nebula crawler found them, and its visits of one crawl.
 
 A line of `…_neighbors.ndjson` is what one peer's routing table holds:
-`{"PeerID": "12D3…", "NeighborIDs": ["12D3…"], "ErrorBits": "0000000000000000"}`.
+`{"PeerID": "12D3…", "NeighborIDs": ["12D3…"], "ErrorBits": "0000000000000000"}`. A line
+of `…_visits.ndjson` gives attributes of a peer: `{"PeerID": "12D3…", "AgentVersion": "kubo/0.36.0",
+"Protocols": ["/ipfs/kad/1.0.0"], "ConnectErrorStr": "", …}`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -44,8 +48,13 @@ from vizpub.reports.records import OVERLAY
 NO_TABLE = "no routing table could be read"
 TWO_CRAWLS = "are two crawls"
 
-_TABLES = {name: OBSERVED[name] for name in ("links", "presence", "names", "quarantine")}
+_TABLES = {
+    name: OBSERVED[name] for name in ("links", "presence", "attributes", "names", "quarantine")
+}
 _KEYS = {"PeerID", "NeighborIDs", "ErrorBits"}
+_OF_VISITS = {"PeerID", "AgentVersion", "Protocols"}
+NEIGHBORS, VISITS = "ndjson(neighbors)", "ndjson(visits)"
+"""The encodings of the files of a crawl."""
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 _PARTIAL = "peers of which only a part of the routing table was read"
 
@@ -59,16 +68,21 @@ class Nebula(Source):
     tables = _TABLES
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """Return 'ndjson' by the content alone."""
-        return "ndjson" if most_are(first_lines(head), _is_line) else None
+        """Return NEIGHBORS or VISITS by the content alone."""
+        lines = first_lines(head)
+        if most_are(lines, partial(_has_keys, _KEYS)):
+            return NEIGHBORS
+        return VISITS if most_are(lines, partial(_has_keys, _OF_VISITS)) else None
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines. Raises: InputError for several crawls."""
-        if len(files) > 1:
-            raise InputError(
-                f"{files[0].path} and {files[1].path} {TWO_CRAWLS}",
-                "a run is one crawl: ingest each file as a run of its own",
-            )
+        for encoding in (NEIGHBORS, VISITS):
+            paths = [file.path for file in files if file.encoding == encoding]
+            if len(paths) > 1:
+                raise InputError(
+                    f"{paths[0]} and {paths[1]} {TWO_CRAWLS}",
+                    "a run is one crawl: ingest each crawl as a run of its own",
+                )
         return line_splits(files)
 
     def reader(self, source_input: SourceInput) -> SplitReader:
@@ -81,7 +95,7 @@ class Nebula(Source):
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sums of the counts."""
-        return {name: sum(one[name] for one in tallies) for name in ("peers", "partial")}
+        return {name: sum(one[name] for one in tallies) for name in ("peers", "partial", "visits")}
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one interval, the crawl. Raises: InputError if no line could be
@@ -91,24 +105,25 @@ class Nebula(Source):
         if not counted["peers"]:
             raise InputError(NO_TABLE, NO_ROWS)
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
-        return RunDescription(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
+        return RunDescription(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes, totals=counted)
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables; peers with a routing table are reporters, and all peers are
         present.
         """
-        del run, options
+        del options
         return ObservedTables(
             peers="SELECT peer AS name FROM whole.presence",
             presence="SELECT DISTINCT name AS peer, 0 AS valid_from, open_end() AS valid_to "
             "FROM folded.names",
             links="FROM folded.links",
+            attributes="FROM folded.attributes" if run.totals.get("visits") else None,
         )
 
 
-def _is_line(line: bytes) -> bool:
+def _has_keys(keys: set[str], line: bytes) -> bool:
     values = msgspec.json.decode(line)
-    return isinstance(values, dict) and values.keys() >= _KEYS
+    return isinstance(values, dict) and values.keys() >= keys
 
 
 @dataclass(frozen=True)
@@ -118,19 +133,44 @@ class _LineReader:
     max_line: int | None
 
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
-        """Yield a row per peer: its neighbours, and whether they are only a part."""
+        """Yield a row per line: a peer's neighbours and whether they are only a part, or its
+        attributes.
+        """
 
         def rows_of(line: InputLine) -> list[InputRow]:
-            peer, *neighbours = _parse_line(line.text)
-            place, record = (split.file, line.number, None), msgspec.json.encode(neighbours)
+            values = parse_object(line.text)
+            is_visit = "NeighborIDs" not in values and "AgentVersion" in values
+            peer, *content = _parse_visit(values) if is_visit else _parse_neighbors(values)
+            place, record = (split.file, line.number, None), msgspec.json.encode(content)
             return [InputRow(RowKind.RECORD, peer, 0, 0, *place, record)]
 
         return rows_of_lines(split, self.max_line, rows_of)
 
 
-def _parse_line(line: bytes) -> tuple[str, list[str], bool]:
+def _parse_visit(values: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the peer and the attributes that a visit found out. Raises: RecordRefused.
+
+    `client` is the name at the beginning of the agent version; `protocols` are in order, with
+    blanks between them; `dialable` is 'true' or 'false'.
+    """
+    peer, agent = values.get("PeerID"), values.get("AgentVersion") or ""
+    protocols, error = values.get("Protocols") or [], values.get("ConnectErrorStr")
+    for name, text in (("PeerID", peer), *(("AgentVersion", agent),) * bool(agent)):
+        for problem in Key().problems(text, name):
+            raise RecordRefused(problem)
+    if not isinstance(protocols, list) or any([*Key().problems(p, "")] for p in protocols):
+        raise RecordRefused("Protocols is not a list of names")
+    attributes = {
+        "agent": agent,
+        "client": agent.partition("/")[0],
+        "protocols": " ".join(sorted(protocols)),
+        "dialable": {True: "true", False: "false"}[not error] if isinstance(error, str) else "",
+    }
+    return str(peer), {key: value for key, value in attributes.items() if value}
+
+
+def _parse_neighbors(values: dict[str, Any]) -> tuple[str, list[str], bool]:
     """Return the peer, its neighbours, and whether these are only a part. Raises: RecordRefused."""
-    values = parse_object(line)
     for name in sorted(_KEYS - values.keys()):
         raise RecordRefused(f"missing key: {name}")
     peer, neighbours, errors = (values[name] for name in ("PeerID", "NeighborIDs", "ErrorBits"))
@@ -151,24 +191,38 @@ class _TableFold(KeyFold):
 
     def start(self) -> None:
         """Reset the counts."""
-        self._peers = self._partial = 0
+        self._peers = self._partial = self._visits = 0
 
     def total_counts(self) -> RunCounts:
-        """Return the number of `peers` with a line, and of those with a `partial` routing table."""
-        return {"peers": self._peers, "partial": self._partial}
+        """Return the number of `peers` with a routing table, of those with a `partial` one, and of
+        those with `visits`.
+        """
+        return {"peers": self._peers, "partial": self._partial, "visits": self._visits}
 
     def begin(self, key: str) -> None:
         """Start a peer without links."""
         self._peer, self._neighbours, self._is_partial = key, dict[str, None](), False
+        self._has_table, self._attributes = False, dict[str, str]()
 
     def take(self, row: InputRow) -> None:
-        """Add neighbours."""
-        neighbours, is_partial = msgspec.json.decode(row.record)
+        """Add neighbours, or attributes."""
+        content = msgspec.json.decode(row.record)
+        if len(content) == 1:
+            self._attributes |= content[0]
+            return
+        neighbours, is_partial = content
+        self._has_table = True
         self._neighbours |= dict.fromkeys(neighbours)
         self._is_partial |= is_partial
 
     def end(self) -> None:
-        """Write the peer and its links."""
+        """Write the peer, its attributes and its links."""
+        self._visits += bool(self._attributes)
+        self.rows["attributes"] += (
+            (self._peer, key, value, 0) for key, value in self._attributes.items()
+        )
+        if not self._has_table:
+            return
         self._peers += 1
         self._partial += self._is_partial
         self.rows["presence"].append((self._peer, 0, OPEN))

@@ -6,6 +6,11 @@ CREATE MACRO open_end() AS 9223372036854775807;
 CREATE MACRO number(name) AS
     CASE WHEN NOT contains(name, '_') THEN try_cast(name AS DECIMAL(38, 0)) END;
 
+-- A text as a number; null if it is none, or not finite.
+CREATE MACRO finite_number(text) AS
+    CASE WHEN regexp_full_match(text, '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?')
+        AND isfinite(try_cast(text AS DOUBLE)) THEN try_cast(text AS DOUBLE) END;
+
 -- Periods that end with the last interval become open.
 CREATE MACRO open_at_end(valid_to) AS
     CASE WHEN valid_to = getvariable('end') THEN open_end() ELSE valid_to END;

@@ -16,11 +16,12 @@ from vizpub.ingest.inputs.files import InputFile, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.nebula import NO_TABLE, TWO_CRAWLS, Nebula
+from vizpub.ingest.sources.nebula import NEIGHBORS, NO_TABLE, TWO_CRAWLS, Nebula
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
 
 SOURCE = Nebula()
+AGENTS, PROTOCOLS = ("kubo/0.36.0/x", "go-ipfs", ""), ["/b/2", "/a/1"]
 NONE, SOME = "0" * 16, "0" * 15 + "1"
 
 
@@ -29,8 +30,15 @@ def line(peer: str, neighbours: list[str] | None, errors: str = NONE) -> str:
     return json.dumps({"PeerID": peer, "NeighborIDs": neighbours, "ErrorBits": errors})
 
 
+def visit(peer: str, agent: str, protocols: list[str] | None, error: str) -> str:
+    """As Go's encoder writes a `JSONVisit`."""
+    facts = {"Maddrs": None, "ConnectDuration": "1.2s", "CrawlErrorStr": "", "Properties": None}
+    visit = {"PeerID": peer, "Protocols": protocols or None, "AgentVersion": agent}
+    return json.dumps({**visit, "ConnectErrorStr": error, **facts})
+
+
 def stage(path: Path) -> Staged:
-    files = [InputFile(str(path), "ndjson", path.stat().st_size, "")]
+    files = [InputFile(str(path), NEIGHBORS, path.stat().st_size, "")]
     return staged(SOURCE, files, SourceOptions(max_line=20_000))
 
 
@@ -41,15 +49,30 @@ def test_crawl_becomes_links_and_peers(tmp_path: Path) -> None:
         line(f"p{p}", [f"p{q}" for q in graph[p]] or None, SOME if p < 9 else NONE) for p in told
     ]
     (tmp_path / "x_neighbors.ndjson").write_text("\n".join(text) + "\n")
-    (tmp_path / "x_visits.ndjson").write_text('{"PeerID": "p1", "AgentVersion": "kubo"}\n')
+    visits = [
+        visit(f"p{p}", AGENTS[p % 3], PROTOCOLS[: p % 3], "" if p % 5 else "io") for p in graph
+    ]
+    (tmp_path / "x_visits.ndjson").write_text("\n".join(visits) + "\n")
     (tmp_path / "x_crawl.json").write_text('{\n  "id": 0,\n  "state": "succeeded"\n}\n')
     found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
     assert found.source == "nebula"
-    assert [Path(path).name for path, _ in found.skipped] == ["x_crawl.json", "x_visits.ndjson"]
+    assert [Path(path).name for path, _ in found.skipped] == ["x_crawl.json"]
     options = SourceOptions()
     taken = Taken(SOURCE, staged(SOURCE, found.files, options), options)
     expected = {(f"p{p}", f"p{q}", "overlay", None, 0, OPEN) for p in told for q in graph[p]}
     assert taken.rows("links") == expected
+    attributes = {
+        (f"p{p}", key, value, 0)
+        for p in graph
+        for key, value in {
+            "agent": AGENTS[p % 3],
+            "client": ["kubo", "go-ipfs", ""][p % 3],
+            "protocols": ["", "/b/2", "/a/1 /b/2"][p % 3],
+            "dialable": "true" if p % 5 else "false",
+        }.items()
+        if value
+    }
+    assert taken.rows("attributes") == attributes
     assert taken.rows("peers") == {(f"p{peer}",) for peer in told}
     seen = {f"p{peer}" for peer in told} | {link[1] for link in expected}
     assert taken.rows("presence") == {(peer, 0, OPEN) for peer in seen}
@@ -66,6 +89,9 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
         ("{", "not one JSON object"),
         (line("a", ["b"])[:-1] + ', "PeerID": "c"}', "a key appears twice"),
         ('{"PeerID": "a", "ErrorBits": "0"}', "missing key: NeighborIDs"),
+        ('{"PeerID": "a", "AgentVersion": 3}', "'AgentVersion' is not a string"),
+        ('{"PeerID": "", "AgentVersion": "x"}', "'PeerID' is empty"),
+        (visit("a", "kubo", ["\n"], ""), "Protocols is not a list of names"),
         (line("a", ["b"], "x"), "ErrorBits is not a text of bits"),
         ('{"PeerID": "a", "NeighborIDs": "b", "ErrorBits": "0"}', "NeighborIDs is not a list"),
     ]

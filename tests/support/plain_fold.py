@@ -228,6 +228,7 @@ class _Peer:
         self._counted: Counts = [None] * len(COUNTERS)
         """The counters as last reported, if they are totals."""
         self._reported_since: int | None = None
+        self._attributes: dict[str, str] = {}
         """The interval of the first report of this input."""
 
     def resume(self, report: Any) -> None:
@@ -303,6 +304,12 @@ class _Peer:
             add = self._rows["gauges"].append
             for name, value in report.gauges.items():
                 add((self.name, at, name, value))
+        self._tally.attributes += bool(report.attributes)
+        stated = sorted((of.key, of.value) for of in report.attributes or ())
+        for key, value in dict(stated).items():
+            if self._attributes.get(key) != value:
+                self._attributes[key] = value
+                self._rows["attributes"].append((self.name, key, value, at))
         if sent:
             self._publish(sent, at)
         if received:
@@ -429,5 +436,5 @@ def _said(report: Any) -> tuple[Any, ...]:
     """The content of a report, for comparison."""
     state = [getattr(report, field) for field in STATE]
     items = [entries and _items(entries) for entries in state]
-    events = report.sent, report.received
+    events = report.attributes, report.sent, report.received
     return (report.seq, report.left is True, items, counters(report), report.gauges, *events)

@@ -14,6 +14,7 @@ from vizpub.analytics.options import FILM_FPS, FILM_SIZE, LEGENDS, STYLES
 from vizpub.cli.completion import (
     KINDS,
     LAYOUTS,
+    complete_attributes,
     complete_kinds,
     complete_layers,
     complete_layouts,
@@ -42,6 +43,7 @@ APPLIES = {
     "--topic": (*_LINES, "overlay", *_FILMS),
     "--from": (*_LINES, "film of an overlay"),
     "--to": (*_LINES, "film of an overlay"),
+    "--by": (*METRIC_KINDS, "overlay"),
     "--at": (*_DISTRIBUTIONS, "overlay"),
     "--layers": (*METRIC_KINDS, "overlay", "film of an overlay"),
     "--layout": ("tree", "overlay", *_FILMS),
@@ -129,6 +131,14 @@ class Drawing:
             metavar="A,B,…",
             help=_help("Include only links of these layers.", "--layers"),
             autocompletion=complete_layers,
+        ),
+    ] = None
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help=_help("A line or colour for each group of peers with the same attribute.", "--by"),
+            autocompletion=complete_attributes,
         ),
     ] = None
     layout: Annotated[

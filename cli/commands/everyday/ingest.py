@@ -121,6 +121,13 @@ class ReadingOptions:
             rich_help_panel=RARE,
         ),
     ] = None
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV or Parquet with attributes of peers, such as peer,client,country.",
+        ),
+    ] = None
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
@@ -214,6 +221,7 @@ def ingest(
     curl -fsSL https://example.org/trace.json.gz | vizpub ingest - --run monday
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
     vizpub ingest reports/ --run live --append
+    vizpub ingest traces/ --run monday --attributes peers.csv
     vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
@@ -288,6 +296,7 @@ def _request(
             reading.columns,
             parse_duration_us(reading.time_unit) if reading.time_unit else None,
         ),
+        attributes=tuple(reading.attributes or ()),
         measuring=MeasurementOptions(
             comma_list(reading.layers),
             reading.engine,

@@ -14,7 +14,7 @@ from vizpub.cli.completion import (
     complete_peers,
     complete_topics,
 )
-from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list
+from vizpub.cli.options import By, Layers, Limit, Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import OutputRows, show_rows
@@ -23,8 +23,12 @@ from vizpub.model.errors import UnknownName, UseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher"}
+    from vizpub.questions.frames import Frame
+    from vizpub.questions.run import Run, Where
+
+_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher", "group", "to_group"}
 _ESSENTIAL = (
+    *("peers", "messages"),
     *("network_size", "subscribers", "eligible", "degree", "links", "topic_links", "degree_mean"),
     *("hit_ratio", "diameter", "topic_diameter", "components", "delay_us_p95", "hops_max"),
     *("average_path_length", "clustering", "clustering_mean", "betweenness", "publications"),
@@ -59,6 +63,14 @@ class _Part:
     ] = None
     limit: Limit = 0
     layers: Layers = None
+    by: By = None
+    receivers: Annotated[
+        bool,
+        typer.Option(
+            "--receivers",
+            help="With --by, group messages by who received them, not by who published them.",
+        ),
+    ] = False
     gamma: Annotated[
         float | None,
         typer.Option(
@@ -94,13 +106,15 @@ def metrics(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="overlay|peers|topics|messages|percolation|gauges",
+            metavar="overlay|peers|topics|messages|mixing|assortativity|percolation|gauges",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
 ) -> None:
     """Print metrics of a run: per interval, peer, topic or message.
 
+    With `--by client`, a row is of all peers whose attribute `client` is the same, or of their
+    messages; `mixing` and `assortativity` then show which of these groups link to which.
     `gauges` are the system's own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
     happened; the table is stored with the run, for compare and plot. `vizpub runs tables
@@ -116,12 +130,15 @@ def metrics(
     vizpub metrics monday peers --layers mesh --from 12 --to 12
     vizpub metrics monday peers --totals --sort -publication_messages_sent
     vizpub metrics monday messages -o messages.json
+    vizpub metrics monday messages --by country --receivers
+    vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
     """
     from vizpub.model.metrics import OF_MESSAGES
     from vizpub.questions.additions import add_intervals
+    from vizpub.questions.mixing import MIXING
     from vizpub.questions.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
@@ -134,23 +151,42 @@ def metrics(
             opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
     elif part.gamma is not None or part.sigma is not None:
         raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
-    elif chosen:
+    elif chosen and table not in MIXING:
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
     columns = comma_list(part.columns)
-    of_gauges = table == "gauges"
-    frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
+    frame = _read_frame(opened, table, part, where)
     table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
     sort = comma_list(part.sort) or ()
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    leaving = _dispensable_columns(rows.columns, sort, chosen=columns is not None or of_gauges)
+    is_chosen = columns is not None or table in ("gauges", *MIXING)
+    leaving = _dispensable_columns(rows.columns, sort, chosen=is_chosen)
     rows = replace(rows, leaving=leaving, provisional=provisional)
     show_rows(rows, output, settings)
+
+
+def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+    """The rows of a table. Raises: UseError for options that do not apply."""
+    from vizpub.questions.mixing import MIXING
+
+    columns = comma_list(part.columns)
+    if part.receivers and (part.by is None or table != "messages"):
+        raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
+    if table == "gauges" and part.by is None:
+        return opened.gauges(columns, where)
+    if table not in MIXING:
+        return opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
+    if part.by is None:
+        raise UseError(f"{table} is about groups of peers: say by which attribute, as --by client")
+    if part.peer or part.topic or part.columns:
+        raise UseError(f"--peer, --topic and --columns do not apply to {table}")
+    answer = opened.mixing if table == "mixing" else opened.assortativity
+    return answer(part.by, where, comma_list(part.layers))
 
 
 def _dispensable_columns(

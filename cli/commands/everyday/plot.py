@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.everyday import film
+from vizpub.cli.commands.everyday import film, grouped
 from vizpub.cli.commands.everyday.drawing import (
     FILMS,
     METRIC_KINDS,
@@ -81,6 +81,7 @@ def plot(
     vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
     vizpub plot monday delay_us --kind ecdf --topic news -o delays.pdf
     vizpub plot monday degree --peer alice --peer bob -o both.png
+    vizpub plot monday degree --by client --layers mesh -o clients.png
     vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
@@ -88,7 +89,7 @@ def plot(
     vizpub plot monday --with tuesday hit_ratio --style paper -o hits.pdf
     vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
     vizpub plot monday --kind overlay --at 10,20,30 --size 7x3in -o growth.pdf
-    vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
+    vizpub plot monday --kind overlay --layers mesh --by client --at 12 -o mesh.svg
     vizpub plot monday --kind overlay --topic news --from 10 --to 40 -o news.gif
     vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```
@@ -136,6 +137,8 @@ def _draw_figure(
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         runs = [RunOfLayers.of(run, layers) for run in runs]
+    if drawing.by and drawing.kind in METRIC_KINDS:
+        return grouped.draw_groups(runs, drawing, window, metrics)
     if drawing.kind in _OF_ONE_RUN:
         return _OF_ONE_RUN[drawing.kind](runs[0], drawing, metrics)
     has_peers = len(drawing.peers) > 1
@@ -376,6 +379,7 @@ def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Ta
     layers = comma_list(drawing.layers)
     ticks = [run.tick_at(text) for text in dict.fromkeys(comma_list(drawing.at) or ("last",))]
     snapshots = {tick: snapshot(run, tick, drawing.topic, layers) for tick in ticks}
+    snapshots = grouped.colour_groups(run, snapshots, drawing.by)
     topic = [f"topic {drawing.topic}"] if drawing.topic else []
     shown = [f"layer {' and '.join(layers)}"] if layers else []
     title, size = [run.facts.name, *topic, *shown], len(run.peers)

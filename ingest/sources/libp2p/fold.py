@@ -43,7 +43,9 @@ TABLES: dict[str, pa.Schema] = {
     "traffic": pa.schema(
         [("peer", pa.string()), *_PERIOD, *((name, pa.int64()) for name in COUNTED)]
     ),
-    **{name: of for name, of in OBSERVED.items() if name not in ("presence", "roles")},
+    **{
+        name: of for name, of in OBSERVED.items() if name not in ("presence", "roles", "attributes")
+    },
 }
 """The folded tables.
 

@@ -70,6 +70,8 @@ class ReportTally(RecordTally):
     """Reports by the fields they have; see `shape_of`."""
     gauges: int = 0
     """Reports with numbers of the system's own."""
+    attributes: int = 0
+    """Reports with attributes of their peers."""
     moved: Counter[str] = field(default_factory=Counter)
     """Reports in which a counter is not 0, by counter; only some sources count them."""
     differing: int = 0

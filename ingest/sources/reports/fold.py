@@ -224,8 +224,9 @@ class ReportFold(RowFold):
         for shape, reports, first, last, *counts in database.sql("FROM tallies").fetchall():
             self._tally.shapes[shape] += reports
             self._tally.extend(first, last)
-            with_gauges, differing, repeating = counts
+            with_gauges, with_attributes, differing, repeating = counts
             self._tally.gauges += with_gauges
+            self._tally.attributes += with_attributes
             self._tally.differing += differing
             self._tally.repeating += repeating
 
@@ -255,7 +256,15 @@ _FINAL_TEXTS = {
     **{
         name: _step_text(name)
         for name in (
-            *("peers", "presence", "gauges", "unreported", "publications", "receptions"),
+            *(
+                "peers",
+                "presence",
+                "attributes",
+                "gauges",
+                "unreported",
+                "publications",
+                "receptions",
+            ),
             CARRIED,
         )
     },

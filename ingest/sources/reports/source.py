@@ -181,6 +181,7 @@ class Reports(Source):
             links=None if "neighbors" in unknown else _periods_text("links"),
             subscriptions=None if "topics" in unknown else _periods_text("subscriptions"),
             roles=None if "roles" in unknown else _periods_text("roles"),
+            attributes="FROM folded.attributes" if ReportTally.of(run.totals).attributes else None,
             traffic="FROM folded.traffic" if COUNTED.keys() - unknown else None,
             gauges="FROM folded.gauges" if ReportTally.of(run.totals).gauges else None,
             publications="FROM folded.publications" if arrivals else None,

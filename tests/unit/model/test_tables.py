@@ -14,7 +14,7 @@ from vizpub.model.errors import UnknownName
 from vizpub.model.metrics import METRICS
 from vizpub.model.tables import TABLES, table
 
-SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
+SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles", "attributes"}
 
 
 @pytest.mark.parametrize("meant", TABLES, ids=lambda meant: meant.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.grouped import add_attributes
 from tests.support.rewriting import rewrite
 from tests.support.words import naming
 from vizpub.machine.process import bounded_memory
@@ -26,6 +27,18 @@ def test_tables_of_the_run_are_listed(run: Run) -> None:
     there = {table.name.replace("/", ".") for table in TABLES if run.stored.has(table.name)}
     assert set(tables(run.stored)) == there
     assert {row["table"] for row in run.sql(LIST).to_pylist()} == there
+
+
+def test_attributes_have_a_column_each_in_a_view(workspace: Path) -> None:
+    keys = {"client": "ab a", "Client": "xxxx", "peer": "pppp", 'it\'s "x"': "y  z"}
+    add_attributes(workspace, "monday", **keys)
+    run = Run.open(workspace, "monday")
+    assert "peer_attributes" in tables(run.stored)
+    rows = run.sql("FROM peer_attributes ORDER BY peer").to_pylist()
+    columns = ["peer", "peer_name", "Client", "client_", 'it\'s "x"', "peer_"]
+    assert [list(row) for row in rows] == [columns] * 4
+    assert [row["client_"] for row in rows] == ["a", "b", None, "a"]
+    assert [row['it\'s "x"'] for row in rows] == ["y", None, None, "z"]
 
 
 def test_tables_have_the_rows_and_names_of_the_store(run: Run) -> None:

@@ -49,6 +49,7 @@ FULL: dict[str, Any] = {
     "neighbors": ["3", {"peer": "99", "layer": "rings", "topic": "7"}],
     "topics": ["7", "12"],
     "roles": [{"role": "rendezvous", "topic": "7"}],
+    "attributes": [{"key": "client", "value": "prysm"}],
     "control": {
         "sent": {"messages": 12, "bytes": 4023},
         "received": {"messages": 9, "bytes": 3980},

@@ -9,6 +9,7 @@ SELECT
         "neighbors": ["JSON"],
         "topics": ["JSON"],
         "roles": ["JSON"],
+        "attributes": [{"key": "VARCHAR", "value": "VARCHAR"}],
         "control": {
             "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
             "received": {"messages": "BIGINT", "bytes": "BIGINT"}

@@ -19,6 +19,7 @@ SELECT
     min(m.interval) AS first,
     max(m.interval) AS last,
     count(*) FILTER (cardinality(gauges) > 0) AS with_gauges,
+    count(*) FILTER (attributes <> []) AS with_attributes,
     count(*) FILTER (differs) AS differing,
     count(*) FILTER (unlisted IS NOT NULL AND NOT differs) AS repeating
 FROM measured m

@@ -21,7 +21,7 @@ from vizpub.graphstore.gexf.overlay import (
     circle_position,
     join_delimited,
 )
-from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow, SubscriptionRow
+from vizpub.graphstore.gexf.rows import AttributeRow, LinkRow, PresenceRow, SubscriptionRow
 from vizpub.graphstore.gexf.writer import Head, write_gexf
 from vizpub.model.clock import OPEN, Clock
 
@@ -318,6 +318,33 @@ def test_overlay_without_subscriptions_has_no_topic_attributes():
     text = exported(OverlayGraph(rows, Clock(last=3)))
     assert "subscriptions" not in text
     assert "weight" not in text
+
+
+def test_attributes_hold_while_their_peer_is_there():
+    history = History(3, 2)
+    rows = [
+        AttributeRow(peer, key, f"{key}{peer}{part}", *period)
+        for peer in range(0, PEERS, 2)
+        for key in ("client", "Client", "name", 'a "b"')
+        for part, period in enumerate([(0, 7), (9, OPEN)])
+    ]
+    graph = OverlayGraph(replace(history.rows(), attributes=rows), history.clock)
+    titles = [a.title for a in graph.node_attributes(()) if a.dynamic]
+    assert titles[:4] == ["client", "Client_2", "name_2", 'a "b"']
+    text = exported(graph)
+    nodes = read(text).nodes
+    for interval in range(2, 12):
+        tick = history.clock.sampling_tick(interval)
+        present = {row.peer for row in history.presence if row[1] <= tick < row[2]}
+        for peer in present & {*range(PEERS)}:
+            values = {
+                value
+                for value, first, last in nodes[str(peer)].get("client", [])
+                if float(first) <= interval <= float(last)
+            }
+            part = 0 if tick < 7 else 1 if tick >= 9 else None
+            expected = {f"client{peer}{part}"} if peer % 2 == 0 and part is not None else set()
+            assert values == expected
 
 
 def test_roles_set_the_colour_and_size_of_peers():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.support.grouped import add_attributes
 from tests.support.words import tells, unknown
 from vizpub.analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
 from vizpub.cli.main import app
@@ -120,3 +121,28 @@ def test_layers_are_refused_before_anything_is_measured(
     refused = call("--columns", column, "--layers", "mesh")
     assert refused.exit_code == 2
     tells(refused.stderr, WITHOUT_LAYERS, *column.split(","))
+
+
+def test_groups_are_printed_by_attribute(call: Call, workspace: Path) -> None:
+    refused = call("peers", "--by", "client")
+    assert refused.exit_code == 2
+    tells(refused.stderr, "monday", "--attributes")
+    add_attributes(workspace, "monday", client="ab a")
+    by = ("peers", "--by", "client", "-f", "json")
+    rows = records(call(*by, "--columns", "degree", "--to", "1"))
+    assert {row["group"] for row in rows} == {"a", "b", None}
+    assert {*rows[0]} == {"interval", "group", "peers", "degree_mean"}
+    totals = records(call(*by, "--totals"))
+    assert [row["group"] for row in totals] == ["a", "b", None]
+    layers = records(call(*by, "--layers", "mesh"))
+    assert {row["group"] for row in layers} == {"a", "b", None}
+    received = records(call("messages", "--by", "client", "--receivers", "-f", "json"))
+    assert {*received[0]} >= {"group", "eligible", "delivered", "hit_ratio", "delay_us_p95"}
+
+
+def test_mixing_is_between_groups(call: Call, workspace: Path) -> None:
+    add_attributes(workspace, "monday", client="ab a")
+    for table in ("mixing", "assortativity"):
+        assert records(call(table, "--by", "client", "--layers", "mesh", "-f", "json"))
+        for words in ([], ["--by", "client", "--topic", "news"]):
+            assert call(table, *words).exit_code == 2

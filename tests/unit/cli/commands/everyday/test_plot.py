@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from tests.support.few import few
 from tests.support.gallery import PAGE, PICTURES, drawn_in, runs_of
+from tests.support.grouped import add_attributes
 from tests.support.words import tells
 from vizpub.analytics.options import STYLES
 from vizpub.cli.commands.everyday.drawing import APPLIES
@@ -39,6 +40,7 @@ VALUES: dict[str, tuple[str, str]] = {
     "--topic": ("news", "sport/日本"),
     "--from": ("0", "2"),
     "--to": ("1", "2"),
+    "--by": ("client", "country"),
     "--at": ("0", "3"),
     "--layers": ("mesh", "overlay"),
     "--layout": ("ring", "layers"),
@@ -75,6 +77,12 @@ def draw(workspace: Path, tmp_path: Path) -> Call:
 
 
 @pytest.fixture
+def attributes(workspace: Path) -> None:
+    """Attributes of the peers of `monday`."""
+    add_attributes(workspace, "monday", client="ab a", country="xyxy")
+
+
+@pytest.fixture
 def two_more(workspace: Path) -> None:
     """Runs of two other systems."""
     stored = open_run(workspace, "monday")
@@ -89,6 +97,8 @@ def subject(kind: str, option: str) -> list[str]:
         return ["degree", "--peer", "alice", "--peer", "bob"]
     if option == "METRIC|MESSAGE":
         return []
+    if kind in METRIC_KINDS and option == "--by":
+        return ["degree"]
     if kind in METRIC_KINDS and option in ("--peer", "--topic"):
         return ["subscribers"] if option == "--topic" else ["degree"]
     return ["degree", "--peer", "alice"] if kind == "series" else ONE.get(kind, [])
@@ -99,6 +109,7 @@ def given(option: str, value: str) -> list[str]:
 
 
 # What has an option of one kind of distribution has it of the other.
+@pytest.mark.usefixtures("attributes")
 @pytest.mark.parametrize("kind", few(KINDS, [kind for kind in KINDS if kind != "ccdf"]))
 @pytest.mark.parametrize("option", APPLIES)
 def test_option_changes_the_figure_or_is_refused_with_the_kinds_that_it_applies_to(
@@ -171,6 +182,46 @@ def test_docs_have_the_table_of_options_and_kinds() -> None:
     (table,) = re.findall(r"\| option \| applies to \|\n.+\n((?:\|.+\n)+)", page)
     rows = re.findall(r"^\| `(.+)` \| (.+) \|$", table.replace("\\|", "|"), re.MULTILINE)
     assert {option: tuple(kinds.split(", ")) for option, kinds in rows} == APPLIES
+
+
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize(
+    ("words", "groups"),
+    [
+        ("degree", {"a", "b", "unknown"}),
+        ("subscribers --topic news", {"a", "b", "unknown"}),
+        ("degree --kind ecdf", {"a", "b", "unknown"}),
+        ("delay_us --kind ccdf", {"b", "unknown"}),
+        ("hit_ratio --kind density", {"a"}),
+    ],
+)
+def test_groups_of_peers_have_a_line_each(
+    draw: Call, tmp_path: Path, words: str, groups: set[str]
+) -> None:
+    result = draw(*words.split(), "--by", "client")
+    assert result.exit_code == 0, result.output
+    svg = (tmp_path / "figure.svg").read_text("utf-8")
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        assert {row["group"] for row in csv.DictReader(file)} == groups
+    assert all(name in svg for name in groups)
+
+
+@pytest.mark.usefixtures("attributes")
+def test_groups_of_an_overlay_have_a_colour_each(draw: Call, tmp_path: Path) -> None:
+    assert draw("--kind", "overlay", "--by", "client", "--at", "0").exit_code == 0
+    svg = (tmp_path / "figure.svg").read_text("utf-8")
+    shown = {name for name in ("a", "b", "unknown", "peer") if re.search(rf">{name} \(\d+\)<", svg)}
+    assert shown == {"a", "b", "unknown"}
+    assert draw("--kind", "overlay", "--by", "clients", "--at", "0").exit_code == 2
+
+
+@pytest.mark.usefixtures("attributes")
+def test_assortativity_is_a_series_of_each_layer(draw: Call, tmp_path: Path) -> None:
+    assert draw("within_share", "within_expected", "--by", "client").exit_code == 0
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        assert {row["layer"] for row in csv.DictReader(file)} == {"mesh", "overlay"}
+    for words in (["--with", "monday2"], ["--peer", "alice"]):
+        assert draw("degree", "--by", "client", *words).exit_code in (1, 2)
 
 
 @pytest.mark.usefixtures("two_more")

@@ -44,6 +44,7 @@ def random_row(rng: random.Random) -> Row:
         "neighbors": several(lambda: {"peer": one(NAMES), "layer": one([*NAMES[:3], None, ""])}),
         "topics": several(lambda: one(NAMES)),
         "roles": several(lambda: {"role": one(NAMES), "topic": one(NAMES)}),
+        "attributes": several(lambda: {"key": one(NAMES), "value": one(NAMES)}),
         "control": rng.choice([None, {"sent": {"messages": one(NUMBERS)}, "received": None}]),
         "received": several(lambda: {**copy(), "from": one(NAMES)}),
         "left": rng.choice([True, False, None]),

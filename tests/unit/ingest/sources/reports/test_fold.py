@@ -117,6 +117,10 @@ def report(rng: Random, peer: str, interval: int, seq: int | None) -> Record:
         "neighbors": some(rng, [neighbour(rng) for _ in range(rng.randrange(5))]),
         "topics": some(rng, rng.choices("stu", k=rng.randrange(3))),
         "roles": some(rng, rng.choice([[], [{"role": "r"}], [{"role": "r", "topic": "t"}]])),
+        "attributes": some(
+            rng,
+            [{"key": rng.choice("kl"), "value": rng.choice("vw")} for _ in range(rng.randrange(3))],
+        ),
         "control": some(rng, counters(rng)),
         "publication": rng.choice([None, None, counters(rng), listed(sent, received)]),
         "duplicates": some(rng, rng.randrange(4)),
