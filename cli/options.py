@@ -24,7 +24,7 @@ from vizpub.cli.completion import (
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.model.clock import Clock
-from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
@@ -150,6 +150,19 @@ class Window:
         )
         if first is not None and last is not None and first > last:
             raise UseError(f"the window ends (interval {last}) before it begins ({first})")
+        return first, last
+
+    def clip(self, clock: Clock, epoch: str | None) -> tuple[int, int] | None:
+        """First and last interval of a run in the window; null = the window has no limit.
+
+        Raises: OutOfRange where the run has none; UseError.
+        """
+        ends = self.intervals(clock, epoch)
+        if ends == (None, None):
+            return None
+        first, last = clock.clip(*ends)
+        if first > last:
+            raise OutOfRange("window", f"{first} to {last}", clock.describe_range())
         return first, last
 
 

@@ -32,7 +32,7 @@ def overlay(history: History, chosen: OverlayPart, older: History | None = None)
     grown since it was `older`, what has changed.
     """
     arrays = history.overlay(chosen)
-    before = older.overlays.get(chosen) if older else None
+    before = older.overlays.get(chosen) if older and "left_out" not in arrays else None
     changes = None if before is None else find_changes(before, arrays)
     return ARRAYS, pack({"changes": changes is not None}, changes or arrays)
 

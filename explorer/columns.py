@@ -106,14 +106,15 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
 
 def of_one(run: NamedRun, name: str, peer: int) -> Floats:
     """A column of one peer: a value for each interval of the run. Raises: UnknownName."""
-    rows = _rows(run, name, pc.field("peer") == peer)
+    rows = _rows(run, name, (pc.field("peer") == peer) & _in_run(run))
     return _by_interval(run, rows["interval"], rows["value"])
 
 
 def of_topic(run: NamedRun, name: str, topic: int) -> Floats:
     """A column of one topic: a value for each interval of the run. Raises: UnknownName."""
     _check(run, _TOPICS, name)
-    rows = run.stored.read(_TOPICS, ["interval", name], pc.field("topic") == topic)
+    of_topic = (pc.field("topic") == topic) & _in_run(run)
+    rows = run.stored.read(_TOPICS, ["interval", name], of_topic)
     return _by_interval(run, rows["interval"], rows[name])
 
 
@@ -129,7 +130,8 @@ def of_link(run: NamedRun, name: str, src: int, dst: int) -> Floats:
     over = ((sender == src) & (receiver == dst)) | ((sender == dst) & (receiver == src))
     if name == "first_copies":
         over &= pc.field("first")
-    intervals = _ints(run.stored.read("receptions", ["interval"], over)["interval"])
+    arrivals = run.stored.read("receptions", ["interval"], over & _in_run(run))
+    intervals = _ints(arrivals["interval"])
     first, count = run.clock.first, run.clock.intervals
     values: Floats = np.bincount(intervals - first, minlength=count).astype(np.float64)
     return values
@@ -144,9 +146,12 @@ def _by_interval(run: NamedRun, intervals: pa.ChunkedArray, values: pa.ChunkedAr
 def curve(run: NamedRun, name: str) -> Floats:
     """A column of the overlay: a value for each interval of the run. Raises: UnknownName."""
     _check(run, _OVERLAY, name)
-    within = (pc.field("interval") >= run.clock.first) & (pc.field("interval") <= run.clock.last)
-    rows = run.stored.read(_OVERLAY, ["interval", name], within)
+    rows = run.stored.read(_OVERLAY, ["interval", name], _in_run(run))
     return _by_interval(run, rows["interval"], rows[name])
+
+
+def _in_run(run: NamedRun) -> pc.Expression:
+    return (pc.field("interval") >= run.clock.first) & (pc.field("interval") <= run.clock.last)
 
 
 def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:

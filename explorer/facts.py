@@ -87,6 +87,7 @@ def describe_run(history: History, older: History | None = None) -> dict[str, An
             "ticks": clock.ticks_per_interval,
             "tick_us": clock.tick_us,
         },
+        "whole": [facts.clock.first, facts.clock.last],
         "epoch": facts.epoch,
         "live": is_live(run.stored),
         "known": [len(names) for names in known],

@@ -17,6 +17,7 @@ from vizpub.explorer.periods import (
     RankedPeriods,
     common,
     distinct,
+    extend_periods,
     intersect,
     join_periods,
     ranks,
@@ -24,10 +25,22 @@ from vizpub.explorer.periods import (
     unite,
 )
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.model.errors import UseError
+from vizpub.model.clock import Clock
+from vizpub.model.errors import OutOfRange, TooManyTimes
 from vizpub.questions.names import NamedRun
+from vizpub.runstore.manifest import Since
 
+_COLUMNS = {
+    "presence": ["peer"],
+    "links": ["src", "dst", "layer", "topic"],
+    "subscriptions": ["peer", "topic"],
+}
+"""The columns that are read of each table, beside the period."""
 _PERIOD = ["valid_from", "valid_to"]
+Periods = tuple[Int64s, Int32s, Int32s]
+"""Keys, begins and ends in ranks, in any order."""
+MOST_PAIRS = 1_000_000
+"""Validity periods of pairs that a page draws; of more, it draws none, and leads to parts."""
 
 
 class Pairs(NamedTuple):
@@ -63,6 +76,28 @@ class OverlayPart:
     """With topics: also the peers that relay them."""
 
 
+@dataclass(frozen=True, repr=False)
+class _RunInWindow(NamedRun):
+    window: Clock
+
+    @property
+    def clock(self) -> Clock:
+        return self.window
+
+
+def clip_run(run: NamedRun, window: tuple[int, int] | None) -> NamedRun:
+    """The run as if it had only the intervals from a first to a last one; null = all.
+
+    Raises: OutOfRange where it has none of them.
+    """
+    if window is None:
+        return run
+    first, last = run.clock.clip(*window)
+    if first > last:
+        raise OutOfRange("window", "{} to {}".format(*window), run.clock.describe_range())
+    return _RunInWindow(run.stored, replace(run.clock, first=first, last=last))
+
+
 class History:
     """The arrays of one run; each table is read once."""
 
@@ -71,6 +106,8 @@ class History:
         # Now: once a run has grown, its older files may be gone.
         self.peer_names: list[str] = run.peers
         self.topic_names: list[str] = run.topics if run.stored.has("topics") else []
+        self._pairs_of_layers: dict[Sequence[str] | None, RankedPeriods] = {}
+        """Of the layers that were asked for last."""
         self.overlays: dict[OverlayPart, dict[str, npt.NDArray[Any]]] = {}
         """The answer of `overlay` for the part that was asked for last."""
 
@@ -83,22 +120,19 @@ class History:
     def times(self) -> Int64s:
         """The ticks at which something or an interval begins or ends. A rank is a place among them.
 
-        Raises: UseError where there are too many.
+        Raises: TooManyTimes.
         """
-        tables, clock = (self._presence, self._links, self._subscriptions), self.run.clock
-        starts = np.arange(clock.first, clock.last + 2, dtype=np.int64) * clock.ticks_per_interval
-        times = distinct(starts, *(_ints(rows, name) for rows in tables for name in _PERIOD))
+        times = self._find_times(self._presence, self._links, self._subscriptions)
         if times.size >= MOST_RANKS:
-            raise UseError(
-                f"run '{self.run.facts.name}' changes at {times.size:,} times; the page shows "
-                f"{MOST_RANKS - 1:,} at most"
-            )
+            raise TooManyTimes(self.run.facts.name, times.size, MOST_RANKS - 1)
         return times
 
     def overlay(self, chosen: OverlayPart) -> dict[str, npt.NDArray[Any]]:
         """`times` (ticks), and the periods of peers and pairs, in ranks among them.
 
-        With relays, also those of subscribers; without pairs where links are unknown.
+        With relays, also those of subscribers; without pairs where links are unknown. In the place
+        of too many pairs, `left_out` has their number, how many can be drawn, and how many
+        intervals would leave no more of them, wherever these begin (0 = not even one).
 
         Raises: as `peers`.
         """
@@ -110,9 +144,23 @@ class History:
                 arrays |= _columns("subscriber", self.peers(replace(chosen, relays=False)))
             if self.run.stored.has("links"):
                 src, dst, begin, end = self.pairs(chosen)
-                arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
+                if src.size > MOST_PAIRS:
+                    numbers = [src.size, MOST_PAIRS, self._drawable_intervals(begin, end)]
+                    arrays["left_out"] = np.array(numbers, np.uint32)
+                else:
+                    arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
             self.overlays = {chosen: arrays}
         return arrays
+
+    def _drawable_intervals(self, begin: Int32s, end: Int32s) -> int:
+        clock, begins, ends = self.run.clock, np.sort(begin), np.sort(end)
+        ticks = np.arange(clock.first, clock.last + 2, dtype=np.int64) * clock.ticks_per_interval
+        at = ranks(self.times, ticks)
+        begun, ended = np.searchsorted(begins, at), np.searchsorted(ends, at, side="right")
+        length = clock.intervals
+        while length and (begun[length:] - ended[:-length]).max() > MOST_PAIRS:
+            length //= 2
+        return length
 
     def peers(self, chosen: OverlayPart) -> RankedPeriods:
         """Presence of peers; with topics, their subscriptions, and when peers relay them. Raises:
@@ -143,9 +191,10 @@ class History:
     def subscriptions(self) -> RankedPeriods:
         """When peers subscribe to topics; a key is topic × size + peer. Raises: UseError."""
         self.run.facts.check_known("subscriptions")
-        rows = self._subscriptions
-        begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
-        return join_periods(_ints(rows, "topic") * self.size + _ints(rows, "peer"), begin, end)
+        return join_periods(*self._subscription_rows(self._subscriptions))
+
+    def _subscription_rows(self, rows: pa.Table) -> Periods:
+        return self._ranked(_ints(rows, "topic") * self.size + _ints(rows, "peer"), rows)
 
     @cached_property
     def relays(self) -> RankedPeriods:
@@ -154,17 +203,22 @@ class History:
 
         Raises: UseError.
         """
-        parts = [self._ranked(_ends_of_links(self._links))]
+        topic, peer, *period = _ends_of_links(self._links)
+        ends = (ranks(self.times, ticks) for ticks in period)
+        parts = [join_periods(topic * self.size + peer, *ends)]
         if self.run.stored.has("receptions"):
             parts.append(self._intervals_of_arrivals())
         without = subtract(unite(parts), self.subscriptions)
         _, relays = common(without, self._present, without.key % self.size)
         return relays
 
-    @property
+    @cached_property
     def knows_relays(self) -> bool:
         """True if links or receptions say which peers relay topics."""
-        facts, topics = self.run.facts, self._links["topic"]
+        return self._knows_relays_by(self.run.stored.read_unordered("links", ["topic"]))
+
+    def _knows_relays_by(self, links: pa.Table) -> bool:
+        facts, topics = self.run.facts, links["topic"]
         has_links = topics.null_count < len(topics)
         return facts.knows("subscriptions") and (has_links or facts.knows("receptions"))
 
@@ -182,28 +236,32 @@ class History:
         begin, end = (ranks(self.times, at) for at in (start, start + clock.ticks_per_interval))
         return join_periods(key[is_relayed], begin, end)
 
-    def _ranked(self, activity: _Activity) -> RankedPeriods:
-        begin, end = (ranks(self.times, ticks) for ticks in (activity.begin, activity.end))
-        return join_periods(activity.topic * self.size + activity.peer, begin, end)
-
     @cached_property
-    def layers(self) -> dict[str, int]:
-        """The layers of the links, and their numbers of periods; those of the metrics first."""
-        periods_by_layer = (
-            self._links["layer"].value_counts().to_pylist() if self._links.num_rows else []
-        )
+    def layers(self) -> list[str]:
+        """The layers of the links; those of the metrics first."""
+        return self._sort_layers(self.run.stored.read_unordered("links", ["layer"]))
+
+    def _sort_layers(self, links: pa.Table) -> list[str]:
         first = self.run.facts.layers or ()
-        counts = {row["values"]: row["counts"] for row in periods_by_layer}
-        return {name: counts[name] for name in sorted(counts, key=lambda n: (n not in first, n))}
+        return sorted(pc.unique(links["layer"]).to_pylist(), key=lambda n: (n not in first, n))
 
     def _of_layers(self, layers: Sequence[str] | None) -> RankedPeriods:
-        rows = self._links
+        pairs = self._pairs_of_layers.get(layers)
+        if pairs is None:
+            pairs = join_periods(*self._pair_rows(self._links, layers))
+            self._pairs_of_layers = {layers: pairs}
+        return pairs
+
+    def _pair_rows(self, links: pa.Table, layers: Sequence[str] | None) -> Periods:
         if layers is not None:
-            rows = rows.filter(pc.is_in(rows["layer"], pa.array(layers, pa.string())))
-        src, dst = _ints(rows, "src"), _ints(rows, "dst")
-        apart = src != dst
-        begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
-        return join_periods(src[apart] * self.size + dst[apart], begin, end)
+            links = links.filter(pc.is_in(links["layer"], pa.array(layers, pa.string())))
+        links = links.filter(pc.not_equal(links["src"], links["dst"]))
+        return self._ranked(_ints(links, "src") * self.size + _ints(links, "dst"), links)
+
+    def _ranked(self, key: Int64s, rows: pa.Table) -> Periods:
+        """The periods of rows in ranks."""
+        begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
+        return key, begin, end
 
     def _within(self, pairs: RankedPeriods, subscribed: RankedPeriods) -> RankedPeriods:
         """The parts in which both ends subscribe."""
@@ -231,23 +289,74 @@ class History:
     @cached_property
     def _present(self) -> RankedPeriods:
         self.run.facts.check_known("presence")
-        return self._join_rows(self._presence)
-
-    def _join_rows(self, rows: pa.Table) -> RankedPeriods:
-        begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
-        return join_periods(_ints(rows, "peer"), begin, end)
+        return join_periods(*self._ranked(_ints(self._presence, "peer"), self._presence))
 
     @cached_property
     def _presence(self) -> pa.Table:
-        return self.run.stored.read_unordered("presence", ["peer", *_PERIOD])
+        return self._read("presence")
 
     @cached_property
     def _links(self) -> pa.Table:
-        return self.run.stored.read_unordered("links", ["src", "dst", "layer", "topic", *_PERIOD])
+        return self._read("links")
 
     @cached_property
     def _subscriptions(self) -> pa.Table:
-        return self.run.stored.read_unordered("subscriptions", ["peer", "topic", *_PERIOD])
+        return self._read("subscriptions")
+
+    def _read(self, table: str, since: Since | None = None) -> pa.Table:
+        """The rows that hold at some time of the run, or of its window."""
+        clock, where = self.run.clock, None
+        if clock != self.run.facts.clock:
+            first, last = clock.first * clock.ticks_per_interval, clock.sampling_tick(clock.last)
+            where = (pc.field("valid_from") <= last) & (pc.field("valid_to") > first)
+        return self.run.stored.read_unordered(table, [*_COLUMNS[table], *_PERIOD], where, since)
+
+    def _find_times(self, *tables: pa.Table) -> Int64s:
+        """The ticks at which rows, or intervals, begin and end."""
+        clock = self.run.clock
+        starts = np.arange(clock.first, clock.last + 2, dtype=np.int64) * clock.ticks_per_interval
+        return distinct(starts, *(_ints(rows, name) for rows in tables for name in _PERIOD))
+
+    def grow_from(self, older: History) -> None:
+        """Take over what `older`, of the same run before it has grown, was asked for: only the rows
+        that changed since are read. Nothing is taken over where it is unknown which these are.
+        """
+        boundary = self.run.stored.boundary_since(older.run.facts.tables)
+        known = vars(older)
+        if (
+            boundary is None
+            or "times" not in known
+            or older.run.clock.first != self.run.clock.first
+        ):
+            return
+        tick = boundary.period
+        rank = int(np.searchsorted(older.times, tick))
+        changed_rows = (self._read(name, Since("valid_to", tick)) for name in _COLUMNS)
+        presence, links, subscriptions = changed_rows
+        recent = self._find_times(presence, links, subscriptions)
+        times = np.concatenate([older.times[:rank], recent[recent >= tick]])
+        if times.size >= MOST_RANKS:
+            return
+        self.times = times
+
+        def extend(periods: RankedPeriods, changed: Periods) -> RankedPeriods:
+            key = periods.key // older.size * self.size + periods.key % older.size
+            return extend_periods(replace(periods, key=key), rank, changed)
+
+        if "layers" in known:
+            both = {"layer": [*older.layers, *links["layer"].to_pylist()]}
+            self.layers = self._sort_layers(pa.table(both))
+        if "knows_relays" in known:
+            self.knows_relays = older.knows_relays or self._knows_relays_by(links)
+        if "_present" in known:
+            changed = self._ranked(_ints(presence, "peer"), presence)
+            self._present = extend_periods(older._present, rank, changed)
+        if "subscriptions" in known:
+            self.subscriptions = extend(older.subscriptions, self._subscription_rows(subscriptions))
+        self._pairs_of_layers = {
+            layers: extend(pairs, self._pair_rows(links, layers))
+            for layers, pairs in older._pairs_of_layers.items()
+        }
 
 
 def _ends_of_links(links: pa.Table) -> _Activity:

@@ -67,6 +67,23 @@ def join_periods(key: Integers, begin: Integers, end: Integers) -> RankedPeriods
     )
 
 
+def extend_periods(
+    periods: RankedPeriods, rank: int, changed: tuple[Integers, Integers, Integers]
+) -> RankedPeriods:
+    """The periods of rows of which those that reached a rank have `changed` (key, begin, end)."""
+    is_open = (periods.end >= rank) & (periods.begin < rank)
+    before = periods.key[is_open], periods.begin[is_open], np.full(is_open.sum(), rank, np.int32)
+    recent = join_periods(*map(np.concatenate, zip(before, changed, strict=True)))
+    closed = periods.end < rank
+    key = np.concatenate([periods.key[closed], recent.key])
+    order = np.argsort(key, kind="stable")  # of one key, recent periods begin after closed ones
+    return RankedPeriods(
+        key[order],
+        np.concatenate([periods.begin[closed], recent.begin])[order],
+        np.concatenate([periods.end[closed], recent.end])[order],
+    )
+
+
 def common(
     one: RankedPeriods, of_peer: RankedPeriods, peer: Integers
 ) -> tuple[Int64s, RankedPeriods]:

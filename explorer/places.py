@@ -30,13 +30,16 @@ def places(history: History, layout: str) -> Floats:
         raise UnknownName("layout", layout, layouts.LAYOUT_NAMES)
     if layout == "circle":
         return layouts.circle_layout(history.size)
-    key = f"{history.run.facts.tables}\n{layout}\n{layouts.VERSION}"
+    run = history.run
+    key = f"{run.facts.tables}\n{layout}\n{layouts.VERSION}"
+    if run.clock != run.facts.clock:
+        key += f"\n{run.clock.first} to {run.clock.last}"
     file = cache_path() / "layouts" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npy"
     if (cached := _read_cached(file, history.size)) is not None:
         return cached
     from vizpub.analytics.layouts.force import force_layout
 
-    history.run.facts.check_known("links")
+    run.facts.check_known("links")
     return _cache(file, force_layout(history.size, *weighted_pairs(history)))
 
 

@@ -25,6 +25,8 @@ PART = 100
 """Rows that a page shows at once."""
 _REFERENCES = {"peer": "peers", "topic": "topics", "message": "publications"}
 """Filters by an index, and the tables that these number."""
+_MEANINGS = {"delay_us": ("from the publication to the arrival, null = unknown", "µs")}
+"""Meaning and unit of columns that are computed (sql.COMPUTED)."""
 _LIMITS = sql.QueryLimits(timeout_s=60.0)
 _LIMITS_OF_CSV = sql.QueryLimits()
 
@@ -70,8 +72,17 @@ def _describe(run: NamedRun, definition: Table) -> dict[str, Any]:
              "of": _kind_of(definition, column.name), "text": column.type == "string",
              "named": f"{column.name}_name" in names}
             for column in definition
+        ] + [
+            {"name": name, "meaning": _MEANINGS[name][0], "unit": _MEANINGS[name][1],
+             "of": "", "text": False, "named": False}
+            for name in computed_columns(definition)
         ],
     }  # fmt: skip
+
+
+def computed_columns(definition: Table) -> list[str]:
+    """The columns that a table has beside its stored ones and names."""
+    return list(sql.COMPUTED.get(definition.name, {}))
 
 
 def _kind_of(definition: Table, column: str) -> str:
@@ -151,14 +162,11 @@ def _name_columns(run: NamedRun, definition: Table) -> list[str]:
 
 def _statement(run: NamedRun, definition: Table, where: str, order: MessageOrder) -> str:
     """The query of the rows. Raises: UnknownName for a column to sort by."""
-    columns = [*definition.names, *_name_columns(run, definition)]
+    columns = [*definition.names, *_name_columns(run, definition), *computed_columns(definition)]
     if order.by and order.by not in columns:
         raise UnknownName(f"column of {definition.name}", order.by, columns)
     sorting = _order_columns(definition, order)
-    # Exported files have no computed columns either.
-    computed = ", ".join(sql.COMPUTED.get(definition.name, {}))
-    chosen = f" SELECT * EXCLUDE ({computed})" if computed else ""
-    return f"FROM {sql.sql_name(definition.name)}{chosen}{where} ORDER BY {sorting}"
+    return f"FROM {sql.sql_name(definition.name)}{where} ORDER BY {sorting}"
 
 
 def _order_columns(definition: Table, order: MessageOrder) -> str:

@@ -203,13 +203,17 @@ class StoredRun:
         return rows.sort_by(keys) if keys else rows
 
     def read_unordered(
-        self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        since: Since | None = None,
     ) -> pa.Table:
         """The same rows as `read`, in any order: sorting many takes longer than reading them."""
         definition = self.definition(name)
         selected = list(columns or definition.names)
         schema = pa.schema([definition.arrow.field(column) for column in selected])
-        return pa.Table.from_batches(self.scan(name, selected, where), schema)
+        return pa.Table.from_batches(self.scan(name, selected, where, since), schema)
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""

@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from vizpub.analytics.layouts import LAYOUT_NAMES
 from vizpub.explorer import answers, columns, facts, messages
 from vizpub.explorer.answers import Answer
-from vizpub.explorer.history import History, OverlayPart
+from vizpub.explorer.history import History, OverlayPart, clip_run
 from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.offline.rows import EmbeddedRows
 from vizpub.explorer.packing import pack
 from vizpub.explorer.periods import RankedPeriods
 from vizpub.model.arrays import Floats, Int32s, Integers
-from vizpub.model.clock import OPEN, Clock
+from vizpub.model.clock import OPEN
 from vizpub.questions.names import NamedRun
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -46,17 +46,6 @@ class ExportPart:
     layers: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, repr=False)
-class _RunInWindow(NamedRun):
-    """A run as if it had the intervals of a window only."""
-
-    window: Clock
-
-    @property
-    def clock(self) -> Clock:
-        return self.window
-
-
 def questions(run: NamedRun, part: ExportPart) -> list[Question]:
     """All that an exported page can ask. Raises: UseError, UnknownName for a part."""
     return _Embedding(run, part).questions()
@@ -64,13 +53,10 @@ def questions(run: NamedRun, part: ExportPart) -> list[Question]:
 
 class _Embedding:
     def __init__(self, run: NamedRun, part: ExportPart) -> None:
-        clock = run.clock
-        first, last = part.window or (clock.first, clock.last)
-        window = Clock(clock.ticks_per_interval, clock.tick_us, first, last)
         self._part = part
         self._topics = () if part.topic is None else (part.topic,)
         self._whole = History(run)
-        self._history = History(_RunInWindow(run.stored, window))
+        self._history = History(clip_run(run, part.window))
         self._run = self._history.run
         self._wanted = MessageFilter(topic=part.topic, window=part.window)
         run.checked_layers(part.layers)
@@ -99,9 +85,9 @@ class _Embedding:
         described, part = facts.describe_run(self._history), self._part
         if part.layers is not None:
             described["counted"] = list(part.layers)
-            described["layers"] = {name: described["layers"][name] for name in part.layers}
+            described["layers"] = list(part.layers)
         if part.topic is not None:  # there is nothing to choose from
-            described["knows"] |= {"subscriptions": False, "relays": False}
+            described["knows"] |= {"subscriptions": False}
         described["live"] = False
         described["exported"] = {
             "window": part.window,
@@ -127,10 +113,15 @@ class _Embedding:
 
     @cached_property
     def _left_out(self) -> Integers:
-        """The peers that never subscribe to the topic of the part."""
+        """The peers that never subscribe to the topic of the part, and never relay it."""
         if self._part.topic is None:
             return np.empty(0, np.int64)
-        return np.setdiff1d(np.arange(self._history.size), self._subscribers)
+        members = self._history.peers(OverlayPart(topics=self._topics, relays=self._has_relays))
+        return np.setdiff1d(np.arange(self._history.size), members.key)
+
+    @cached_property
+    def _has_relays(self) -> bool:
+        return self._history.knows_relays
 
     @cached_property
     def _subscribers(self) -> Integers:
@@ -194,7 +185,7 @@ class _Embedding:
             arrays |= self._pairs(clip, layers)
         if run.stored.has("topics") and run.facts.knows("subscriptions"):
             arrays |= self._by_topic(clip, "subscriber", self._history.subscriptions)
-            if self._history.knows_relays:
+            if self._has_relays:
                 arrays |= self._by_topic(clip, "relay", self._history.relays)
         presence, roles = self._presence(), self._roles()
         told = {
@@ -209,7 +200,7 @@ class _Embedding:
 
     def _pairs(self, clip: _Clip, layers: list[str]) -> Arrays:
         parts = [
-            self._history.pairs(OverlayPart(layers=(layer,), topics=self._topics))
+            self._history.pairs(OverlayPart((layer,), self._topics, relays=self._has_relays))
             for layer in layers
         ]
         columns = {

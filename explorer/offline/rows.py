@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from vizpub.explorer import answers
 from vizpub.explorer.answers import Answer
+from vizpub.explorer.columns import numbers
 from vizpub.explorer.packing import pack
-from vizpub.explorer.tables import describe_tables
+from vizpub.explorer.tables import computed_columns, describe_tables
 from vizpub.model.arrays import Floats, Integers
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
@@ -85,8 +86,16 @@ class EmbeddedRows:
                 values = pc.fill_null(places, -1)
             floats = values.cast(pa.float64(), safe=False)  # an open end is no exact one
             arrays[column.name] = _shrink(pc.fill_null(floats, float("nan")).to_numpy())
+        arrays |= {name: self._delays(rows) for name in computed_columns(table)}
         flags = [column.name for column in table if column.type == "bool"]
         return answers.ARRAYS, pack({"texts": texts, "flags": flags}, arrays)
+
+    def _delays(self, receptions: pa.Table) -> Floats:
+        """`delay_us` of each reception, as `vizpub sql` computes it; NaN = unknown."""
+        published = self._run.stored.read("publications", ["message", "time_us"])
+        place = np.searchsorted(published["message"].to_numpy(), receptions["message"].to_numpy())
+        delays: Floats = numbers(receptions["time_us"]) - numbers(published["time_us"])[place]
+        return delays
 
     def _condition(self, table: Table) -> pc.Expression:
         clock, names, where = self._run.clock, table.names, pc.scalar(True)

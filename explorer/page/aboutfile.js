@@ -19,8 +19,8 @@ export function aboutFile(facts) {
     "Compare and other runs are left out: vizpub explore shows them. Large tables are left out, too; Tables says so.",
     facts.knows.publications && `Coverage is of all messages in this file${topic === null ? " or of one topic" : ""}, `
       + "not of a publisher or a part of a name.",
-    topic !== null && "Only the topic's subscribers and the links between them are shown, and only peers that "
-      + "subscribe at some time have values. Values, curves and scales are those of the whole overlay.",
+    topic !== null && "Only the topic's subscribers, with its relays if you choose them, and the links between them are "
+      + "shown, and only these peers have values. Values, curves and scales are those of the whole overlay.",
     part.length > 1 && "Commands give the rows and values of the whole run.",
     window && "Scales for the whole run reach beyond these intervals.",
   ].filter(Boolean);

@@ -4,6 +4,10 @@ const number = (plain = null, most = Infinity) => ({
   plain,
   read: (given) => (/^\d{1,16}$/.test(given[0] ?? "") ? Math.min(Number(given[0]), most) : plain),
 });
+/** Of a clock: the speed, null = that of its scale; and whether it begins again at the end. */
+const pace = () => ({
+  speed: { plain: null, read: ([text]) => (/^\d{1,6}(\.\d{1,17})?$/.test(text) ? Number(text) : null) }, loop: number(0, 1),
+});
 const text = (plain = "") => ({ plain, read: (given) => given[0] ?? plain });
 const names = () => ({
   plain: null, joined: true,
@@ -27,13 +31,13 @@ const SCREENS = {
     layers: { plain: null, key: "layer", read: (given) => (given.length ? given : null) },
     topics: numbers("topic"), relays: number(0, 1), window: number(0), least: number(), most: number(),
     component: number(0, 1), pins: numbers("pin"), hidden: numbers("hide"), curves: names(),
-    from: number(), until: number(),
+    from: number(), until: number(), ...pace(), intervals: { plain: null, read: ([text]) => (/^\d{1,9}-\d{1,9}$/.test(text) ? text : null) },
   },
   compare: {
     with: text(), at: number(), by: one("time", "interval"), later: number(0), of: text(), peer: text(),
     colour: text("degree"), size: text(), scale: one("run", "interval"), layout: one("force", "circle"),
     relays: number(0, 1), window: number(0), least: number(), most: number(), component: number(0, 1),
-    curves: names(),
+    curves: names(), from: number(), until: number(), ...pace(),
   },
   messages: {
     topic: number(), publisher: number(), text: text(), by: text("message"), down: number(0, 1),
@@ -48,7 +52,7 @@ const SCREENS = {
   link: { src: number(0), dst: number(0), interval: number() },
   message: {
     m: number(0), by: one("delay", "hop"), at: number(), layout: one("hops", "delay", "race"),
-    sel: number(), copies: one("all", "first"), view: one("picture", "table"),
+    sel: number(), copies: one("all", "first"), view: one("picture", "table"), ...pace(),
   },
 };
 

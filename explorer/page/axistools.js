@@ -1,25 +1,22 @@
 /** Buttons that zoom the axis of time. */
 
-import { h } from "./dom.js";
-import { firstTick, lastTick } from "./time.js";
+import { roundButton } from "./dom.js";
 
-const LEAST = 4; // ticks, or intervals if these are longer
+const LEAST = 4; // places of the clock
 
-/** `state()` has `t`, and `from` and `until` of the axis (null = all); `change` gets others of these. */
+/** Buttons for the axis of a clock; `state()` has `from` and `until` of the axis (null = all), `change` gets others. */
 export function axisTools(clock, state, change) {
   const zoom = (factor) => () => {
-    const { t, from, until } = state();
-    const [first, last] = [from ?? firstTick(clock), until ?? lastTick(clock)];
+    const { from, until } = state(), { at, scale } = clock;
+    const [first, last] = [from ?? scale.first, until ?? scale.last];
     const length = Math.max(Math.round((last - first) * factor), LEAST);
     // What is shown stays where it is on the axis.
-    const begin = Math.max(Math.round(t - length * (t - first) / Math.max(last - first, 1)), firstTick(clock));
+    const begin = Math.max(Math.round(at - length * (at - first) / Math.max(last - first, 1)), scale.first);
     change({ from: begin, until: begin + length });
   };
-  const button = (label, text, pressed) => h("button", {
-    type: "button", class: "round", "aria-label": label, title: label, onclick: pressed }, text);
   return [
-    button("Show less of the time", "+", zoom(0.5)),
-    button("Show more of the time", "−", zoom(2)),
-    button("Show all of the time", "⤢", () => change({ from: null, until: null })),
+    roundButton("Show less of the time", "+", zoom(0.5)),
+    roundButton("Show more of the time", "−", zoom(2)),
+    roundButton("Show all of the time", "⤢", () => change({ from: null, until: null })),
   ];
 }

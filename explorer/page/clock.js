@@ -15,17 +15,21 @@
  *     words             names of the buttons: begin, back, forward, change
  */
 
-import { checkbox, fill, h, icon, labelled, select } from "./dom.js";
+import { checkbox, fill, h, icon, labelled, roundButton, select } from "./dom.js";
 
 export class Clock {
-  /** `moved(at)` is called for each new place; `change(at, forward)` says where the next is. */
-  constructor(scale, { moved, paused, change }) {
-    this._scale = scale;
+  /**
+   * `moved(at)` is called for each new place, `chosen({ speed })` or `chosen({ loop })` for another pace;
+   * `change(at, forward)` says where the next change is.
+   */
+  constructor(scale, { moved, paused, change, chosen }) {
+    this.scale = scale;
     this.view = null; // the part of the axis that is shown, as [from, to]; null = all of it
     this._moved = moved;
     this._paused = paused;
     this._change = change;
-    this._loop = false;
+    this._chosen = chosen;
+    this._pace = { speed: null, loop: 0 };
     this.playing = false;
     this.rows = h("div", { class: "curves" });
     this.strip = h("div", { class: "strip" });
@@ -41,14 +45,14 @@ export class Clock {
   /** Follow another scale. */
   setScale(scale) {
     this.pause();
-    this._scale = scale;
+    this.scale = scale;
     this.view = null;
     this._build();
   }
 
   /** Follow the same scale, which is longer by now. */
   extend(scale) {
-    this._scale = scale;
+    this.scale = scale;
     this.setView(this.view);
   }
 
@@ -57,11 +61,11 @@ export class Clock {
     this.view = view;
     [this._slider.min, this._slider.max] = this._ends;
     this._showMarks();
-    if (this._at !== undefined) this.show(this._at);
+    if (this.at !== undefined) this.show(this.at);
   }
 
   get _ends() {
-    return this.view ?? [this._scale.first, this._scale.last];
+    return this.view ?? [this.scale.first, this.scale.last];
   }
 
   /** A control beside those of the clock. */
@@ -71,13 +75,9 @@ export class Clock {
   }
 
   _build() {
-    const { _scale: scale } = this;
+    const { scale } = this;
     const { words } = scale;
-    this._speed = scale.speed;
-    const button = (label, drawing, pressed) =>
-      h("button", {
-        type: "button", "aria-label": label, title: label, class: "round", onclick: pressed,
-      }, icon(drawing));
+    const button = (label, drawing, pressed) => roundButton(label, icon(drawing), pressed);
     this._play = button("Play", "play", () => this.toggle());
     this._play.classList.add("main");
     this._slider = h("input", {
@@ -85,8 +85,9 @@ export class Clock {
       "aria-label": scale.label, oninput: () => this._go(Number(this._slider.value)),
     });
     this._now = h("output", { class: "now", "aria-live": "off" });
-    const speed = select(scale.speeds, this._speed, (value) => (this._speed = Number(value)),
-      { title: scale.about });
+    this._speeds = select(scale.speeds, this._speed, (value) =>
+      this._chosen({ speed: Number(value) === scale.speed ? null : Number(value) }), { title: scale.about });
+    this._loop = checkbox("Loop", this._pace.loop === 1, (on) => this._chosen({ loop: on ? 1 : 0 }));
     fill(this._controls,
       button(words.begin, "start", () => this._go(scale.begin)),
       button(words.back, "back", () => this.step(-1)),
@@ -95,17 +96,28 @@ export class Clock {
       button(words.change, "change", () => this.toChange(true)),
       this._now,
       h("span", { class: "grow" }),
-      labelled(scale.pace, speed, { class: "field inline" }),
-      checkbox("Loop", this._loop, (on) => (this._loop = on)),
+      labelled(scale.pace, this._speeds, { class: "field inline" }), this._loop,
       this._more);
     this._marks = h("div", { class: "marks" });
     fill(this._axis, this.gutter, h("div", { class: "track" }, this._slider, this._marks));
     this._showMarks();
   }
 
+  /** Play at a speed (null = that of the scale), and begin again at the end or not. */
+  setPace({ speed, loop }) {
+    this._pace = { speed, loop };
+    this._speeds.value = this._speed;
+    this._loop.querySelector("input").checked = loop === 1;
+  }
+
+  get _speed() {
+    const { speeds, speed } = this.scale;
+    return speeds.some(([value]) => value === this._pace.speed) ? this._pace.speed : speed;
+  }
+
   _showMarks() {
     const isVisible = ([at]) => this.share(at) >= 0 && this.share(at) <= 1;
-    fill(this._marks, this._scale.marks(...this._ends).filter(isVisible).map(([at, text]) =>
+    fill(this._marks, this.scale.marks(...this._ends).filter(isVisible).map(([at, text]) =>
       h("span", { style: `left:${100 * this.share(at)}%`, "aria-hidden": "true" }, text)));
   }
 
@@ -117,36 +129,36 @@ export class Clock {
 
   /** Show a place. */
   show(at) {
-    this._at = at;
+    this.at = at;
     this._slider.value = at;
-    this._slider.setAttribute("aria-valuetext", this._scale.spoken(at));
-    const [main, rest] = this._scale.said(at);
+    this._slider.setAttribute("aria-valuetext", this.scale.spoken(at));
+    const [main, rest] = this.scale.said(at);
     fill(this._now, h("strong", {}, main), h("span", {}, rest));
     document.documentElement.style.setProperty("--at", this.share(at));
   }
 
   _go(at) {
-    this._moved(this._scale.within(at));
+    this._moved(this.scale.within(at));
   }
 
   /** Go so many steps on, or back. */
   step(count) {
     this.pause();
-    this._go(this._scale.stepped(this._at, count));
+    this._go(this.scale.stepped(this.at, count));
   }
 
   toStart() {
-    this._go(this._scale.begin);
+    this._go(this.scale.begin);
   }
 
   toEnd() {
-    this._go(this._scale.last);
+    this._go(this.scale.last);
   }
 
   /** Go to the next place at which something that is shown begins or ends. */
   toChange(forward) {
     this.pause();
-    const found = this._change(this._at, forward);
+    const found = this._change(this.at, forward);
     if (found !== null) this._go(found);
   }
 
@@ -156,22 +168,22 @@ export class Clock {
   }
 
   _start() {
-    const { first, last, unit } = this._scale;
-    if (this._at >= last) this.toStart();
+    const { first, last, unit } = this.scale;
+    if (this.at >= last) this.toStart();
     this.playing = true;
     this._label("Pause", "pause");
-    let before = null, at = this._at;
+    let before = null, at = this.at;
     const frame = (now) => {
       if (!this.playing) return;
-      if (Math.round(at) !== this._at && Math.floor(at) !== this._at) at = this._at; // scrubbed
+      if (Math.round(at) !== this.at && Math.floor(at) !== this.at) at = this.at; // scrubbed
       const seconds = before === null ? 0 : Math.min((now - before) / 1000, 0.25);
       before = now;
       at += seconds * this._speed * unit;
       if (at > last) {
-        if (!this._loop) return this._go(last), this.pause();
+        if (!this._pace.loop) return this._go(last), this.pause();
         at = first;
       }
-      if (Math.floor(at) !== this._at) this._go(Math.floor(at));
+      if (Math.floor(at) !== this.at) this._go(Math.floor(at));
       requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);

@@ -1,11 +1,13 @@
 /** The screen Compare: two runs, or two times of one, side by side with one clock. */
 
 import * as address from "./address.js";
+import { axisTools } from "./axistools.js";
 import { Clock } from "./clock.js";
 import { commands } from "./commands.js";
 import { Pair } from "./comparetime.js";
 import { Run, runs } from "./data.js";
-import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
+import { checkbox, choice, fill, h, labelled, roundButton, select, tag, wholeNumber } from "./dom.js";
+import { EventStrip } from "./eventstrip.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { countsOf, Legend, lookControls, meaningOf, nameOf } from "./look.js";
 import { MetricCurves } from "./metriccurves.js";
@@ -17,7 +19,7 @@ import { Scene, withCommonScale } from "./scene.js";
 import { search } from "./search.js";
 import { HOPS } from "./shown.js";
 import { beside, tools } from "./stage.js";
-import { sampled, spoken } from "./time.js";
+import { sampled, spoken, visiblePart } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -91,9 +93,9 @@ class CompareScreen {
     const has = (name) => this._columns.some((column) => column.name === name);
     const { clock } = this.sides[1];
     const later = Math.min(state.later, clock.last - clock.first);
-    const { scale } = new Pair(this.sides, state.by, later);
+    const { scale } = new Pair(this.sides, state.by, later), at = scale.within(state.at ?? scale.last);
     return {
-      ...state, later, at: scale.within(state.at ?? scale.last), component: state.peer ? state.component : 0,
+      ...state, later, at, ...visiblePart(scale, at, state), component: state.peer ? state.component : 0,
       colour: has(state.colour) || state.colour === HOPS ? state.colour : "", size: has(state.size) ? state.size : "",
     };
   }
@@ -104,9 +106,12 @@ class CompareScreen {
     this.clock = new Clock(this.pair.scale, {
       moved: (at) => this.update({ at }, { push: false }),
       paused: () => {},
+      chosen: (pace) => this.update(pace),
       change: (at, forward) => this._change(at, forward),
     });
     this._curves = new MetricCurves(this._curveSides(), this.clock, (curves) => this.update({ curves }));
+    this._strip = new EventStrip(this._stripSides(), this.clock);
+    fill(this.clock.gutter, axisTools(this.clock, () => this.state, (changes) => this.update(changes)));
     this._left = h("aside", { class: "side left", "aria-label": "What is shown" });
     this._window = new WindowControl((window) => this.update({ window }));
     this.clock.add(this._window.element);
@@ -127,6 +132,7 @@ class CompareScreen {
     page.querySelector("main").classList.toggle("without", Boolean(this._missing));
     this._showControls();
     this._showPart();
+    this._showAxis();
     this._showTime();
     this._showCurves();
   }
@@ -169,6 +175,10 @@ class CompareScreen {
     };
   }
 
+  _stripSides() {
+    return this.sides.map((run, side) => ({ run, edge: (interval) => this.pair.edge(side, interval) }));
+  }
+
   _curveSides() {
     return this.sides.map((run, side) => ({
       run, skip: this.pair.later[side], place: (tick) => this.pair.place(side, tick),
@@ -178,6 +188,10 @@ class CompareScreen {
   /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
   update(changes, { push = true } = {}) {
     const before = this.state;
+    if ("by" in changes && changes.by !== before.by) { // other units
+      const at = new Pair(this.sides, changes.by, before.later).place(0, this.ticks[0]);
+      changes = { ...changes, at, window: 0, from: null, until: null };
+    }
     this.state = this._complete({ ...before, ...changes });
     (push ? address.push : address.replace)(address.write(this.name, "compare", this.state));
     this._follow(before);
@@ -194,20 +208,26 @@ class CompareScreen {
     const { state } = this;
     const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
     if (changed("by", "later")) {
-      const ticks = SIDES.map((side) => this.pair.tick(side, before.at));
       this.pair = new Pair(this.sides, state.by, state.later);
-      if (changed("by")) {
-        Object.assign(this.state, { at: this.pair.scale.within(this.pair.place(0, ticks[0])), window: 0 });
-      }
       this.clock.setScale(this.pair.scale);
       this._curves.setSides(this._curveSides());
+      this._strip.setSides(this._stripSides());
     }
+    if (changed("by", "later", "from", "until")) this._showAxis();
     if (changed("by", "later", "curves")) this._showCurves();
     if (changed("by", "later", "of", "colour", "size", "scale", "layout", "relays")) this._showControls();
     if (changed("by", "later", "window", "peer", "least", "most", "component")) this._showPart();
     this._showTime();
     if (changed("of", "layout", "relays")) this._load();
     else this._step();
+  }
+
+  /** Show the part of the time that is chosen on the axis. */
+  _showAxis() {
+    const { from, until } = this.state;
+    this.clock.setView(from === null ? null : [from, until]);
+    this._curves.place();
+    this._strip.place();
   }
 
   _showPart() {
@@ -217,9 +237,12 @@ class CompareScreen {
 
   _showTime() {
     const { at } = this.state;
+    this.clock.setPace(this.state);
     this.clock.show(at);
     this.ticks = SIDES.map((side) => this.pair.tick(side, at));
-    this._curves.show(this.ticks.map((tick, side) => (this.pair.hasEnded(side, at) ? null : tick)));
+    const ticks = this.ticks.map((tick, side) => (this.pair.hasEnded(side, at) ? null : tick));
+    this._curves.show(ticks);
+    this._strip.show(ticks);
   }
 
   _showCurves() {
@@ -231,10 +254,8 @@ class CompareScreen {
   _showControls() {
     const { state, sides } = this;
     const change = (changes) => this.update(changes);
-    const later = h("input", {
-      type: "number", min: 0, max: sides[1].clock.last - sides[1].clock.first, step: 1, value: state.later,
-      onchange: () => this.update({ later: Math.max(Math.round(Number(later.value)) || 0, 0) }),
-    });
+    const later = wholeNumber((count) => change({ later: count ?? 0 }),
+      { max: sides[1].clock.last - sides[1].clock.first, value: state.later });
     fill(this._left,
       h("section", {},
         labelled("Right", select(this._names.map((name) => [name, name]), sides[1].facts.run, (name) => {
@@ -243,9 +264,7 @@ class CompareScreen {
         labelled("Intervals later on the right", later),
         this.pair.knowsTime ? choice("Clock by", [["time", "time"], ["interval", "interval"]], state.by,
           (by) => this.update({ by })) : h("p", { class: "quiet" }, "By interval: the length of intervals is unknown"),
-        state.of ? [h("p", {}, h("span", { class: "filter" }, "topic ", h("strong", { title: state.of }, short(state.of, 24)),
-          h("button", { type: "button", "aria-label": "All topics", title: "All topics",
-            onclick: () => this.update({ of: "" }) }, "×"))),
+        state.of ? [h("p", {}, tag("topic", state.of, "All topics", () => this.update({ of: "" }))),
         checkbox("Relays too, as squares", state.relays === 1, (on) => change({ relays: on ? 1 : 0 }))] : null),
       this._figures, this._selected,
       h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend.element),
@@ -276,6 +295,7 @@ class CompareScreen {
     }) : null));
     this.counts = this.shown.map((shown, side) => (shown && !this._lacks[side] ? shown.counts : null));
     if (scenes.every((scene) => scene.isReady)) {
+      this._strip.setOverlays(scenes.map(({ overlay }) => overlay)).catch((error) => this._say(0, error.message));
       const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name));
       SIDES.forEach((side) => this._draw(side, colour[side], size[side]));
       this._legend.show(colour.find(Boolean), size.find(Boolean));
@@ -297,7 +317,7 @@ class CompareScreen {
     const peer = this._peer(side), isShown = peer !== null && shown.isShown(peer);
     scene.look(this.ticks[side], colour, size);
     scene.picture?.setMarks({
-      rows: isShown ? shown.rowsOf((a, b) => a === peer || b === peer) : [],
+      rows: isShown ? shown.rowsOf(peer) : [],
       path: null, peer: isShown ? peer : null,
     });
     scene.picture?.draw(shown);
@@ -357,8 +377,7 @@ class CompareScreen {
     });
     fill(this._selected,
       h("div", { class: "title" }, h("h2", { class: "peer", title: peer }, peer),
-        h("button", { type: "button", class: "round", "aria-label": "Select no peer", title: "Select no peer (Esc)",
-          onclick: () => this.update({ peer: "" }) }, "×")),
+        roundButton("Select no peer (Esc)", "×", () => this.update({ peer: "" }))),
       h("dl", { class: "values" }, rows.map((count, side) => h("div", {},
         h("dt", {}, `Neighbours ${side ? "right" : "left"}`), h("dd", {}, count === null ? "not there" : number(count))))));
   }

@@ -45,6 +45,12 @@ export class Pair {
     return this.by === "time" ? since * unit : Math.floor(since / clock.ticks);
   }
 
+  /** The place at which an interval of a run begins; by interval, a bar is around its place. */
+  edge(side, interval) {
+    const { interval: unit } = this._unit(side), { first } = this.clocks[side];
+    return (interval - first - this.later[side]) * unit - (this.by === "time" ? 0 : 0.5);
+  }
+
   /** A window of the common clock in ticks of a run. */
   window(side, length) {
     return length / this._unit(side).tick;
@@ -69,7 +75,6 @@ export class Pair {
     const within = (at) => Math.min(Math.max(Math.round(at), 0), last);
     const said = this.by === "time" ? (at) => [duration(at), "since the start"]
       : (at) => [`interval ${number(at + 1)}`, "since the start"];
-    const step = Math.max(nice(last / interval / MARKS), 1);
     return {
       first: 0, last, begin: Math.min(end(0), last), unit: interval, within, said,
       speeds: SPEEDS.map((value) => [value, `${value}×`]), speed: 5, pace: "Speed",
@@ -80,8 +85,11 @@ export class Pair {
         return within(end(here + count - isEarly));
       },
       spoken: (at) => said(at).join(" "),
-      marks: () => ticks(0, Math.floor(last / interval), step).map((count) =>
-        this.by === "time" ? [count * interval, duration(count * interval)] : [count, number(count + 1)]),
+      marks: (...ends) => {
+        const [from, to] = ends.map((at) => Math.floor(at / interval));
+        return ticks(from, to, Math.max(nice((to - from) / MARKS), 1)).map((count) =>
+          this.by === "time" ? [count * interval, duration(count * interval)] : [count, number(count + 1)]);
+      },
       words: {
         begin: "Back to the start", back: "One interval back", forward: "One interval forward",
         change: "Next change",

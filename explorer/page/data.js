@@ -64,11 +64,13 @@ export const runs = () => json("api/runs");
 
 /** One run; every question but the first is of the run as it was then. */
 export class Run {
-  /** The run; the same one until two others are opened, or it is forgotten. */
-  static async open(name) {
-    const root = `api/runs/${encodeURIComponent(name)}`;
-    const run = Run._opened.find((one) => one._root === root) ?? new Run(root, await json(root));
-    Run._opened = [run, ...Run._opened.filter((one) => one._root !== root)].slice(0, 2);
+  /** The run, or some of its intervals, as "10-20"; the same one until two others are opened, or it is
+   * forgotten. */
+  static async open(name, intervals = null) {
+    const root = `api/runs/${encodeURIComponent(name)}`, part = intervals ? { intervals } : {};
+    const isIt = (one) => one._root === root && one._part.intervals === part.intervals;
+    const run = Run._opened.find(isIt) ?? new Run(root, part, await json(`${root}?${new URLSearchParams(part)}`));
+    Run._opened = [run, ...Run._opened.filter((one) => !isIt(one))].slice(0, 2);
     return run;
   }
 
@@ -86,7 +88,7 @@ export class Run {
 
   /** Take in what was collected since. Facts, names and clock change in their places. */
   async refresh() {
-    const since = new URLSearchParams({ since: this.facts.identity });
+    const since = new URLSearchParams({ since: this.facts.identity, ...this._part });
     const { clock, known, peers, topics, ...facts } = await json(`${this._root}?${since}`);
     Object.assign(this.clock, clock);
     [[this.facts.peers, peers], [this.facts.topics, topics]].forEach(([names, more], i) => {
@@ -110,16 +112,17 @@ export class Run {
     return told;
   }
 
-  constructor(root, facts) {
+  constructor(root, part, facts) {
     this.facts = facts;
     this.clock = facts.clock;
     this._root = root;
+    this._part = part;
     this._columns = new Map();
     this._curves = new Map();
   }
 
   _path(what, query = {}) {
-    const asked = new URLSearchParams({ of: this.facts.identity });
+    const asked = new URLSearchParams({ of: this.facts.identity, ...this._part });
     for (const [key, value] of Object.entries(query)) {
       for (const one of [value].flat()) asked.append(key, one);
     }

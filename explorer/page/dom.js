@@ -1,5 +1,7 @@
 /** Elements of HTML. Text is always text: a name is never taken for markup. */
 
+import { short } from "./numbers.js";
+
 /**
  * An element with attributes and children. `on…` attributes are listeners, true sets an attribute
  * without a value, null and false leave it out; children that are null are left out too.
@@ -50,6 +52,19 @@ export function select(choices, value, changed, attributes = {}) {
   made.value = value;
   return made;
 }
+
+/** A field for a whole number that is not negative; null = it is empty. */
+export const wholeNumber = (changed, attributes = {}) => h("input", { type: "number", min: 0, step: 1,
+  onchange: ({ target: { value } }) => changed(value === "" ? null : Math.max(Math.round(Number(value)), 0)), ...attributes });
+
+/** A round button with a sign or a drawing, and the name of what it does. */
+export const roundButton = (label, sign, pressed) =>
+  h("button", { type: "button", class: "round", "aria-label": label, title: label, onclick: pressed }, sign);
+
+/** A choice that a button takes back: `word`, and its `value`, which is cut where it is long. */
+export const tag = (word, value, label, remove, href = null) => h("span", { class: "filter" }, word && `${word} `,
+  h("strong", { title: value }, href ? h("a", { href }, short(value, 40)) : short(value, 40)),
+  h("button", { type: "button", "aria-label": label, title: label, onclick: remove }, "×"));
 
 /** One of several, as radio buttons side by side. */
 export function choice(legend, choices, value, changed) {

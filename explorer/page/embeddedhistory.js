@@ -20,7 +20,7 @@ export class EmbeddedHistory {
 
   /** Periods of peers and pairs, as the server packs them. */
   overlay(query) {
-    const topics = this._facts.exported.topic === null ? query.getAll("topic").map(Number) : [];
+    const { topic } = this._facts.exported, topics = topic === null ? query.getAll("topic").map(Number) : [topic];
     const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
     const relays = topics.length > 0 && query.get("relays") === "1";
     return this._overlay(layers, topics, query.get("how") === "all", relays);
@@ -155,7 +155,8 @@ export class EmbeddedHistory {
   path(query) {
     const [from, to, tick] = ["from", "to", "tick"].map((name) => Number(query.get(name)));
     const layers = query.has("layer") ? query.getAll("layer") : this._facts.counted;
-    const overlay = new Overlay(this._overlay(layers, [], false, false), this._size);
+    const { exported: { topic }, knows } = this._facts, topics = topic === null ? [] : [topic];
+    const overlay = new Overlay(this._overlay(layers, topics, false, topics.length > 0 && knows.relays), this._size);
     const moment = overlay.moment(tick);
     const present = overlay.present(moment);
     const absent = [from, to].find((peer) => !present[peer]);

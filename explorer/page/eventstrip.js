@@ -7,42 +7,61 @@ import { firstTick, intervalOf, lastTick } from "./time.js";
 const MOST_BARS = 600;
 
 export class EventStrip {
-  constructor(run, clock) {
-    this._run = run;
+  /** `sides` have a `run` each, and `edge(interval)`, the place on the clock at which an interval begins. */
+  constructor(sides, clock) {
+    this._sides = sides;
     this._clock = clock;
     this._lanes = [];
   }
 
-  /** Count what begins and ends in an overlay; `publications` has their number in each interval. */
-  setOverlay(overlay, publications) {
+  /** Follow other places of the same runs. */
+  setSides(sides) {
+    this._sides = sides;
+    this.place();
+  }
+
+  /** Count what begins and ends in the overlay of each side, if one is new. */
+  async setOverlays(overlays) {
+    if (overlays.every((overlay, side) => overlay === this._counted?.[side])) return;
+    this._counted = overlays;
+    const publications = await Promise.all(this._sides.map(({ run }) =>
+      (run.facts.columns.overlay.some(({ name }) => name === "publications") ? run.curve("publications") : [])));
+    if (overlays !== this._counted) return;
+    const has = (isKnown) => this._sides.every((_, side) => isKnown(side));
     const lanes = [
-      ["Peers", "that appear, and that disappear", ...this._changes(overlay, overlay.peers)],
-      ...(overlay.knowsLinks ? [["Links", "that begin, and that end", ...this._changes(overlay, overlay.pairs)]] : []),
-      ...(publications.some((count) => !Number.isNaN(count)) ? [["Publications", "of messages, in all topics", publications, null]] : []),
-    ];
-    this._lanes = lanes.map(([name, meaning, up, down]) => ({ name, meaning, up, down, shown: h("strong", {}) }));
+      ["Peers", "that appear, and that disappear", (side) => this._changes(side, overlays[side].peers)],
+      has((side) => overlays[side].knowsLinks)
+        && ["Links", "that begin, and that end", (side) => this._changes(side, overlays[side].pairs)],
+      has((side) => publications[side].some((count) => !Number.isNaN(count)))
+        && ["Publications", "of messages, in all topics", (side) => [publications[side], null]],
+    ].filter(Boolean);
+    this._lanes = lanes.map(([name, meaning, count]) => ({ name, meaning,
+      counts: this._sides.map((_, side) => count(side)), shown: this._sides.map((_, side) => h("strong", { class: `side-${side}` })) }));
     this.place();
   }
 
   /** Draw the bars where the axis has their intervals now. */
   place() {
     fill(this._clock.strip, this._lanes.map((lane) => this._row(lane)));
-    if (this._tick !== undefined) this.show(this._tick);
+    if (this._ticks) this.show(this._ticks);
   }
 
-  /** Show the numbers of the interval of a tick. */
-  show(tick) {
-    this._tick = tick;
-    const { clock } = this._run;
-    const place = intervalOf(clock, tick) - clock.first;
-    for (const { up, down, shown } of this._lanes) {
-      shown.textContent = down ? `+${number(up[place])} −${number(down[place])}` : number(up[place]);
+  /** Show the numbers of the interval of a tick of each side; null = it has ended. */
+  show(ticks) {
+    this._ticks = ticks;
+    for (const { counts, shown } of this._lanes) {
+      counts.forEach(([up, down], side) => {
+        const { clock } = this._sides[side].run, place = intervalOf(clock, ticks[side]) - clock.first;
+        shown[side].textContent = ticks[side] === null ? "–"
+          : down ? `+${number(up[place])} −${number(down[place])}` : number(up[place]);
+      });
     }
   }
 
   /** The numbers of begins and ends in each interval. What is there at the first tick was there before. */
-  _changes({ times }, { begin, end }) {
-    const { clock } = this._run, first = firstTick(clock), last = lastTick(clock);
+  _changes(side, { begin, end }) {
+    const { clock } = this._sides[side].run, first = firstTick(clock), last = lastTick(clock);
+    const { times } = this._counted[side];
     return [begin, end].map((ranks) => {
       const counts = new Float64Array(clock.last - clock.first + 1);
       for (const rank of ranks) {
@@ -53,36 +72,35 @@ export class EventStrip {
     });
   }
 
-  _row({ name, meaning, up, down, shown }) {
+  _row({ name, meaning, counts, shown }) {
     const text = id("lane");
+    const most = Math.max(1, ...counts.flat().map((of) => of?.reduce((a, b) => Math.max(a, b || 0), 0) ?? 0));
     return h("div", { class: "row" },
       h("div", { class: "gutter", id: text, title: `${name} ${meaning}` }, h("span", { class: "name" }, name), shown),
-      this._clock.track(this._bars(up, down), { "aria-labelledby": text }));
+      this._clock.track(counts.map(([up, down], side) => this._bars(side, up, down, most)), { "aria-labelledby": text }));
   }
 
   /** Bars of the intervals that the axis shows; many are drawn as one that is as high as the highest. */
-  _bars(up, down) {
-    const { clock } = this._run;
-    const half = clock.ticks === 1 ? 0.5 : 0; // a tick that is an interval has its bar around it
-    const share = (interval) => this._clock.share(interval * clock.ticks - half);
-    const isVisible = (_, i) => share(clock.first + i + 1) > 0 && share(clock.first + i) < 1;
+  _bars(side, up, down, most) {
+    const { run: { clock }, edge } = this._sides[side];
+    const share = (place) => this._clock.share(edge(clock.first + place));
+    const isVisible = (_, place) => share(place + 1) > 0 && share(place) < 1;
     const from = Math.max(up.findIndex(isVisible), 0), to = up.findLastIndex(isVisible) + 1;
-    const most = Math.sqrt(Math.max(1, ...[up, down].map((counts) => counts?.reduce((a, b) => Math.max(a, b || 0), 0) ?? 0)));
     const step = Math.max(Math.ceil((to - from) / MOST_BARS), 1);
     const height = down ? 50 : 100;
     const bars = (counts, sign) => {
       let path = "";
       for (let i = from; i < to; i += step) {
         const highest = counts.subarray(i, i + step).reduce((a, b) => Math.max(a, b || 0), 0);
-        if (highest) path += `M${i - from} ${height}h${step}v${(-sign * height * Math.sqrt(highest) / most).toFixed(1)}h-${step}z`;
+        if (highest) path += `M${i - from} ${height}h${step}v${(-sign * height * Math.sqrt(highest / most)).toFixed(1)}h-${step}z`;
       }
       return path;
     };
     const drawing = svg("svg", { viewBox: `0 0 ${Math.max(to - from, 1)} 100`, preserveAspectRatio: "none",
-      class: "curve bars", "aria-hidden": "true", focusable: "false" },
+      class: `curve bars side-${side}`, "aria-hidden": "true", focusable: "false" },
     svg("path", { d: bars(up, 1), class: "up" }));
     if (down) drawing.append(svg("path", { d: bars(down, -1), class: "down" }));
-    const [left, right] = [from, to].map((i) => 100 * share(clock.first + i));
+    const [left, right] = [from, to].map((place) => 100 * share(place));
     Object.assign(drawing.style, { left: `${left}%`, width: `${right - left}%` });
     return drawing;
   }

@@ -31,8 +31,8 @@ export class Filters {
       h("section", {}, this._when, this._counts),
       h("section", {}, h("h2", {}, "Look"),
         lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this.legend.element),
-      this._run.facts.knows.subscriptions && this._run.facts.topics.length ? this._topics() : null,
-      Object.keys(this._run.facts.layers).length ? this._layers() : null,
+      this._topicSection(),
+      this._run.facts.layers.length ? this._layers() : null,
       h("section", {}, h("h2", {}, "Peers"), this._part.elements,
         h("div", { class: "buttons" }, this._buttons), this._lists),
     );
@@ -70,6 +70,14 @@ export class Filters {
   _change(changes) {
     this._state = { ...this._state, ...changes };
     this._changed(changes);
+  }
+
+  /** The topics to choose from, or the one of an exported part. */
+  _topicSection() {
+    const { topics, knows, exported } = this._run.facts;
+    if (knows.subscriptions && topics.length) return this._topics();
+    return exported?.topic == null ? null
+      : h("section", {}, h("h2", {}, "Topic"), h("p", {}, topics[exported.topic]), this._relays());
   }
 
   _topics() {
@@ -124,8 +132,7 @@ export class Filters {
   }
 
   _layers() {
-    const { layers, counted } = this._run.facts;
-    const names = Object.keys(layers);
+    const { layers: names, counted } = this._run.facts;
     const chosen = () => this._state.layers ?? counted;
     const boxes = names.map((name) => checkbox(name, chosen().includes(name), (on) => {
       const next = names.filter((of) => (of === name ? on : chosen().includes(of)));

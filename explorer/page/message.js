@@ -16,7 +16,7 @@ import { MessageSelection } from "./messageselection.js";
 import { elapsed, placed, scaleOf } from "./messagetime.js";
 import { amount, number, short } from "./numbers.js";
 import { search } from "./search.js";
-import { beside, showsTable, tools } from "./stage.js";
+import { beside, showsTable, showView, tools } from "./stage.js";
 import { missing } from "./view.js";
 
 const PATIENCE = 250; // milliseconds between tables while it plays
@@ -88,6 +88,7 @@ class MessageScreen {
     this.clock = new Clock(scaleOf(this.way), {
       moved: (at) => this.update({ at }, { push: false }),
       paused: () => this._step(),
+      chosen: update,
       change: (at, forward) => this.way.change(at, forward),
     });
     fill(page, h("main", { class: "overlay message" },
@@ -136,7 +137,7 @@ class MessageScreen {
 
   /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
   update(changes, { push = true } = {}) {
-    if ("by" in changes && changes.by !== this.state.by) changes = { at: null, ...changes };
+    if ("by" in changes && changes.by !== this.state.by) changes = { at: null, speed: null, ...changes };
     const before = this.state;
     this.state = this._whole({ ...before, ...changes });
     this._say(this._plain);
@@ -240,10 +241,7 @@ class MessageScreen {
   }
 
   _showView() {
-    const table = this.state.view === "table" || Boolean(this._missing);
-    this._canvas.parentElement.classList.toggle("as-table", table);
-    this._views.textContent = table ? "Picture" : "Table";
-    this._views.hidden = Boolean(this._missing);
+    showView(this._canvas.parentElement, this._views, this.state.view, Boolean(this._missing));
   }
 
   get _showsTable() {
@@ -271,6 +269,7 @@ class MessageScreen {
     const { state, way } = this;
     const counts = way.counts(state.at);
     this.counts = counts;
+    this.clock.setPace(state);
     this.clock.show(state.at);
     this._coverage.show(counts.delivered);
     this.facts.showCounts(counts);

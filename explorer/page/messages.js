@@ -3,7 +3,7 @@
 import * as address from "./address.js";
 import { coverageChart, leftOut } from "./coverage.js";
 import { Run } from "./data.js";
-import { choice, fill, h } from "./dom.js";
+import { choice, fill, h, tag } from "./dom.js";
 import { elapsed } from "./messagetime.js";
 import { amount, number, short } from "./numbers.js";
 import { search } from "./search.js";
@@ -80,14 +80,13 @@ class MessagesScreen {
   _showFilters() {
     const { topic, publisher, text } = this.state;
     const { topics, peers } = this.run.facts;
-    const tag = (kind, key, value, plain, href = null) => h("span", { class: "filter" }, `${kind} `,
-      h("strong", { title: value }, href ? h("a", { href }, short(value, 40)) : short(value, 40)),
-      h("button", { type: "button", "aria-label": `Of any ${kind}`, title: `Of any ${kind}`,
-        onclick: () => { this.update({ [key]: plain, first: 0 }); if (key === "text") this._text.value = ""; } }, "×"));
-    fill(this._filters,
-      topic === null ? null : tag("topic", "topic", topics[topic] ?? `#${topic}`, null, address.page(this.name, "topic", topic)),
-      publisher === null ? null : tag("publisher", "publisher", peers[publisher] ?? `#${publisher}`, null, address.page(this.name, "peer", publisher)),
-      text ? tag("name", "text", text, "") : null);
+    const of = (kind, place, names, page) => (place === null ? null : tag(kind, names[place] ?? `#${place}`, `Of any ${kind}`,
+      () => this.update({ [kind]: null, first: 0 }), address.page(this.name, page, place)));
+    fill(this._filters, of("topic", topic, topics, "topic"), of("publisher", publisher, peers, "peer"),
+      text ? tag("name", text, "Of any name", () => {
+        this.update({ text: "", first: 0 });
+        this._text.value = "";
+      }) : null);
   }
 
   async _load() {

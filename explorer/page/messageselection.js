@@ -2,7 +2,7 @@
 
 import { page, write } from "./address.js";
 import { commands } from "./commands.js";
-import { fill, h } from "./dom.js";
+import { fill, h, roundButton } from "./dom.js";
 import { DUPLICATE, FIRST, REFUSED } from "./messagedata.js";
 import { elapsed } from "./messagetime.js";
 import { amount, number, short } from "./numbers.js";
@@ -105,8 +105,7 @@ export class MessageSelection {
     return [
       h("section", {},
         h("div", { class: "title" }, h("h2", { class: "peer", title: peers[peer] }, peers[peer]),
-          h("button", { type: "button", class: "round", "aria-label": "Select no peer", title: "Select no peer (Esc)",
-            onclick: () => this._changed({ sel: null }) }, "×")),
+          roundButton("Select no peer (Esc)", "×", () => this._changed({ sel: null }))),
         h("p", {}, roles[about.role], about.rendezvous ? ", and rendezvous of the topic" : ""),
         missed ? h("p", { class: "quiet" }, [missed.why ?? "The reason is unknown", held(missed)].filter(Boolean).join("; ")) : null,
         about.eligible || ["publisher", "missed"].includes(about.role) ? null

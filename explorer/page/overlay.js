@@ -4,13 +4,14 @@ import * as address from "./address.js";
 import { axisTools } from "./axistools.js";
 import { Clock } from "./clock.js";
 import { Run } from "./data.js";
-import { fill, h } from "./dom.js";
+import { fill, h, tag } from "./dom.js";
 import { EventStrip } from "./eventstrip.js";
 import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
 import { countsOf, meaningOf, nameOf } from "./look.js";
+import { narrowing, quarter } from "./narrowing.js";
 import { number, short, title } from "./numbers.js";
 import { WindowControl, windowText } from "./part.js";
 import { peerTable } from "./peertable.js";
@@ -19,8 +20,8 @@ import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
 import { HOPS } from "./shown.js";
-import { beside, showsTable, tools } from "./stage.js";
-import { intervalOf, lastTick, runScale, spoken, visiblePart, within } from "./time.js";
+import { beside, showsTable, showView, tools } from "./stage.js";
+import { intervalEdge, intervalOf, lastTick, runScale, spoken, visiblePart, within } from "./time.js";
 import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
@@ -31,7 +32,7 @@ const PATIENCE = 200; // milliseconds between questions about the same thing
 export async function showOverlay(page, name, state) {
   document.title = `${name} – vizpub`;
   fill(page, h("main", { class: "waiting" }, h("p", {}, `Opening ${name} …`)));
-  return new OverlayScreen(page, name, await Run.open(name), state);
+  return new OverlayScreen(page, name, await Run.open(name, state.intervals), state);
 }
 
 class OverlayScreen {
@@ -51,6 +52,11 @@ class OverlayScreen {
       Escape: () => this.update({ sel: null }),
     });
     this._load();
+  }
+
+  /** True while these are the intervals that an address wants. */
+  isOf({ intervals }) {
+    return intervals === this.state.intervals;
   }
 
   close() {
@@ -76,14 +82,14 @@ class OverlayScreen {
     const sel = peer(state.sel), isPeer = (number) => number < facts.peers.length;
     const t = within(clock, state.t ?? lastTick(clock));
     return {
-      ...state, t, ...visiblePart(clock, t, state),
+      ...state, t, ...visiblePart(runScale(clock), t, state),
       colour: has(state.colour) || state.colour === HOPS ? state.colour : "",
       size: has(state.size) ? state.size : "",
       sel, ...(sel === null ? { to: null, ego: 0, component: 0 } : { to: peer(state.to) }),
       pins: state.pins.filter(isPeer), hidden: state.hidden.filter(isPeer),
       topics: state.topics.filter((topic) => topic < facts.topics.length),
-      relays: state.topics.length && facts.knows.relays ? state.relays : 0,
-      layers: state.layers?.filter((layer) => layer in facts.layers) ?? null,
+      relays: (state.topics.length || facts.exported?.topic != null) && facts.knows.relays ? state.relays : 0,
+      layers: state.layers?.filter((layer) => facts.layers.includes(layer)) ?? null,
     };
   }
 
@@ -97,12 +103,13 @@ class OverlayScreen {
     this.clock = new Clock(runScale(run.clock), {
       moved: (t) => this._move(t),
       paused: () => this._step(),
+      chosen: (pace) => this.update(pace),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
     this._curves = new MetricCurves([{ run, place: (tick) => tick, skip: 0 }], this.clock,
       (curves) => this.update({ curves }));
-    this._strip = new EventStrip(run, this.clock);
-    fill(this.clock.gutter, axisTools(run.clock, () => this.state, (changes) => this.update(changes)));
+    this._strip = new EventStrip([{ run, edge: (interval) => intervalEdge(run.clock, interval) }], this.clock);
+    fill(this.clock.gutter, axisTools(this.clock, () => this.state, (changes) => this.update(changes)));
     this._window = new WindowControl((window) => this.update({ window }));
     this.clock.add(this._window.element);
     this.filters = new Filters(run, state, (changes) => this.update(changes));
@@ -122,7 +129,7 @@ class OverlayScreen {
       h("main", { class: "overlay" },
         h("div", { class: "bar" },
           h("h1", { title: this.name }, this.name),
-          h("span", { class: "quiet" }, run.facts.protocol ?? run.facts.source),
+          h("span", { class: "quiet" }, run.facts.protocol ?? run.facts.source), this._spanTag(),
           this._live?.element, h("span", { class: "grow" }), this._search, this._views),
         this.filters.element,
         h("div", { class: "stage" },
@@ -175,7 +182,15 @@ class OverlayScreen {
   /** What fails because the run has grown meanwhile is asked again. */
   _failed(error) {
     if (error.kind === "RunChanged" && this._live) this._live.check();
-    else this._say(error.message);
+    else this._say(error.message, error.kind === "TooManyTimes" ? [" ", quarter(this.run, this.state)] : []);
+  }
+
+  /** The intervals that are shown, to be taken back; null = those of the whole run. */
+  _spanTag() {
+    const { clock, facts: { whole, exported } } = this.run, { first, last } = clock;
+    if (exported || (first === whole[0] && last === whole[1])) return null;
+    return tag(`intervals ${number(first)} to ${number(last)}`, `of ${number(whole[0])} to ${number(whole[1])}`, "Show all intervals",
+      () => (location.hash = address.write(this.name, "overlay", { ...this.state, intervals: null })));
   }
 
   /** Show another state of the same run, as Back and Forward do. */
@@ -190,7 +205,7 @@ class OverlayScreen {
     const { state } = this;
     const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
     if (changed("from", "until")) this._showAxis();
-    if (before.t !== state.t) this._showTime();
+    if (changed("t", "speed", "loop")) this._showTime();
     if (changed("window")) this._showWindow();
     if (changed("curves")) this._showCurves();
     if (changed("view")) this._showView();
@@ -214,9 +229,10 @@ class OverlayScreen {
   }
 
   _showTime() {
+    this.clock.setPace(this.state);
     this.clock.show(this.state.t);
     this._curves.show([this.state.t]);
-    this._strip.show(this.state.t);
+    this._strip.show([this.state.t]);
   }
 
   /** Show the part of the time that is chosen on the axis. */
@@ -225,16 +241,6 @@ class OverlayScreen {
     this.clock.setView(from === null ? null : [from, until]);
     this._curves.place();
     this._strip.place();
-  }
-
-  /** Count what begins and ends in an overlay that is new. */
-  async _showEvents() {
-    const { overlay } = this;
-    if (overlay === this._counted) return;
-    this._counted = overlay;
-    const isKnown = this.run.facts.columns.overlay.some(({ name }) => name === "publications");
-    const publications = isKnown ? await this.run.curve("publications") : [];
-    if (overlay === this.overlay) this._strip.setOverlay(overlay, publications);
   }
 
   _showWindow() {
@@ -249,10 +255,7 @@ class OverlayScreen {
   }
 
   _showView() {
-    const table = this.state.view === "table" || Boolean(this._missing);
-    this._canvas.parentElement.classList.toggle("as-table", table);
-    this._views.textContent = table ? "Picture" : "Table";
-    this._views.hidden = Boolean(this._missing);
+    showView(this._canvas.parentElement, this._views, this.state.view, Boolean(this._missing));
   }
 
   /** Fetch what is chosen, and show it. */
@@ -260,14 +263,17 @@ class OverlayScreen {
     this.ready = this.scene.load(this.state);
   }
 
+  /** Say what one waits for, or what is missing in what is shown. */
   _busy(text) {
-    this._status.textContent = text || this._missing;
+    const leftOut = !text && this.overlay?.leftOut;
+    const missing = [text || this._missing, leftOut ? narrowing(this.run, this.state, leftOut) : null];
+    fill(this._status, missing);
     this._status.classList.toggle("empty", !this._status.textContent);
   }
 
-  _say(text) {
+  _say(text, links = []) {
     this.clock.pause();
-    this._status.textContent = text;
+    fill(this._status, text, links);
     this._status.classList.remove("empty");
   }
 
@@ -275,7 +281,7 @@ class OverlayScreen {
   _step() {
     if (!this.scene.isReady) return;
     const { state } = this;
-    this._showEvents().catch((error) => this._failed(error));
+    this._strip.setOverlays([this.overlay]).catch((error) => this._failed(error));
     this.shown = this.scene.shown(state.t, state);
     this.filters.showPart(state);
     this._counts();
@@ -328,7 +334,7 @@ class OverlayScreen {
     const neighbours = shown.overlay.neighbours(sel, shown.moment);
     this.selection.showNeighbours(neighbours, isThere, this.state.topics.length);
     if (to === null) this._path = null;
-    const rows = shown.rowsOf((a, b) => a === sel || b === sel);
+    const rows = shown.rowsOf(sel);
     this.picture?.setMarks({ rows, path: this._path, peer: shown.isShown(sel) ? sel : null });
   }
 

@@ -13,17 +13,18 @@ class Periods {
   constructor(begin, end, keyOf) {
     this.begin = begin;
     this.end = end;
-    this._keyOf = keyOf;
     this._begins = begin.slice().sort();
     this._ends = end.slice().sort();
+    this._isAgain = Uint8Array.from(begin, (_, row) => row > 0 && keyOf(row) === keyOf(row - 1)); // has the key of the row before
+    this._again = Uint32Array.from(this._isAgain.keys()).filter((row) => this._isAgain[row]);
   }
 
   /** The number of keys that hold at a moment. */
-  count(moment) {
-    const { first, last } = moment;
-    if (first === last) return upTo(this._begins, last) - upTo(this._ends, first);
-    let count = 0;
-    for (let row = 0; row < this.begin.length; row++) count += this.isFirst(row, moment);
+  count({ first, last }) {
+    const { begin, end } = this;
+    let count = upTo(this._begins, last) - upTo(this._ends, first);
+    if (first === last) return count;
+    for (const row of this._again) count -= begin[row] <= last && end[row - 1] > first;
     return count;
   }
 
@@ -33,8 +34,7 @@ class Periods {
 
   /** Whether this is the first row of its key that holds at a moment. */
   isFirst(row, moment) {
-    if (!this.holds(row, moment)) return false;
-    return !(row > 0 && this._keyOf(row) === this._keyOf(row - 1) && this.holds(row - 1, moment));
+    return this.holds(row, moment) && !(this._isAgain[row] && this.end[row - 1] > moment.first);
   }
 
   /** The rank of the next begin or end after a rank, or of the last one up to it. */
@@ -48,13 +48,16 @@ class Periods {
 export class Overlay {
   constructor({
     times, peer, peer_begin, peer_end, subscriber, subscriber_begin, subscriber_end, src, dst, pair_begin, pair_end,
+    left_out,
   }, size) {
     this.size = size;
     this.times = times;
     this.peer = peer;
     this.peers = new Periods(peer_begin, peer_end, (row) => peer[row]);
     this._subscriber = subscriber; // only where relays are shown beside them
-    this._subscribers = new Periods(subscriber_begin ?? new Int32Array(), subscriber_end ?? new Int32Array());
+    this._subscribers = new Periods(subscriber_begin ?? new Int32Array(), subscriber_end ?? new Int32Array(),
+      (row) => subscriber[row]);
+    this.leftOut = left_out ?? null; // of links: their number, the most, and how many intervals leave no more
     this.knowsLinks = src !== undefined;
     this.src = src ?? new Int32Array();
     this.dst = dst ?? new Int32Array();
@@ -85,28 +88,30 @@ export class Overlay {
     return holding(this.peer, this.peers, moment, this.size);
   }
 
-  /** Whether each peer is there as a relay at a moment; null = relays are not shown. */
-  relays(moment) {
+  /** Whether each of the peers that are `present` at a moment is a relay; null = relays are not shown. */
+  relays(moment, present) {
     if (!this._subscriber) return null;
     const subscribed = holding(this._subscriber, this._subscribers, moment, this.size);
-    return this.present(moment).map((isThere, peer) => isThere && !subscribed[peer]);
+    return present.map((isThere, peer) => isThere && !subscribed[peer]);
   }
 
   /** Neighbours of all peers at a moment, over links in either direction; one may come twice. */
   adjacency(moment) {
     const { src, dst, pairs, size } = this;
     const start = new Uint32Array(size + 1);
-    const rows = [];
+    const rows = (this._rows ??= new Uint32Array(src.length)); // of all steps: memory that is new takes time
+    let count = 0;
     for (let row = 0; row < src.length; row++) {
       if (!pairs.isFirst(row, moment)) continue;
-      rows.push(row);
+      rows[count++] = row;
       start[src[row] + 1]++;
       start[dst[row] + 1]++;
     }
     for (let v = 0; v < size; v++) start[v + 1] += start[v];
     const place = start.slice(0, size);
-    const other = new Uint32Array(2 * rows.length);
-    for (const row of rows) {
+    const other = new Uint32Array(2 * count);
+    for (let i = 0; i < count; i++) {
+      const row = rows[i];
       other[place[src[row]]++] = dst[row];
       other[place[dst[row]]++] = src[row];
     }
@@ -125,20 +130,28 @@ export class Overlay {
     return found;
   }
 
-  /** Rows of the distinct pairs at a moment for which `isWanted(src, dst)`. */
-  rowsOf(moment, isWanted) {
-    const rows = [];
-    for (let row = 0; row < this.src.length; row++) {
-      if (isWanted(this.src[row], this.dst[row]) && this.pairs.isFirst(row, moment)) rows.push(row);
+  /** Rows of the distinct pairs of a peer at a moment. */
+  rowsOf(peer, moment) {
+    const { src, dst } = this, rows = [];
+    for (let row = 0; row < src.length; row++) {
+      if ((src[row] === peer || dst[row] === peer) && this.pairs.isFirst(row, moment)) rows.push(row);
     }
     return rows;
   }
 
+  /** The number of distinct pairs at a moment whose two ends are members. */
+  countAmong(member, moment) {
+    const { src, dst, pairs } = this;
+    let count = 0;
+    for (let row = 0; row < src.length; row++) count += member[src[row]] && member[dst[row]] && pairs.isFirst(row, moment);
+    return count;
+  }
+
   /**
-   * The components of the peers at a moment, over links in either direction: `of` has for each peer
+   * The components of the peers that are `present` at a moment, over links in either direction: `of` has for each peer
    * the number of its component, -1 where it is not there; `sizes` their numbers of peers.
    */
-  components(moment) {
+  components(moment, present) {
     const { src, dst, pairs, size } = this;
     const parent = Int32Array.from({ length: size }, (_, peer) => peer);
     const root = (peer) => {
@@ -149,7 +162,6 @@ export class Overlay {
       if (pairs.holds(row, moment)) parent[root(src[row])] = root(dst[row]);
     }
     const of = new Int32Array(size).fill(-1), sizes = [];
-    const present = this.present(moment);
     for (let peer = 0; peer < size; peer++) {
       if (!present[peer]) continue;
       const top = root(peer);
@@ -170,21 +182,19 @@ function holding(peers, periods, moment, size) {
   return isThere;
 }
 
-/** Hops from a peer over links in either direction, up to `most`; FAR = further, or none. */
-export function hops({ start, other }, peer, most = FAR - 1) {
-  const found = new Uint16Array(start.length - 1).fill(FAR);
+/** Hops from a peer over links in either direction; FAR = further, or none. */
+export function hops({ start, other }, peer) {
+  const size = start.length - 1, found = new Uint16Array(size).fill(FAR), reached = new Uint32Array(size);
   found[peer] = 0;
-  let reached = [peer];
-  for (let hop = 1; reached.length && hop <= most; hop++) {
-    const next = [];
-    for (const v of reached) {
-      for (let k = start[v]; k < start[v + 1]; k++) {
-        if (found[other[k]] !== FAR) continue;
-        found[other[k]] = hop;
-        next.push(other[k]);
-      }
+  reached[0] = peer;
+  for (let next = 0, count = 1; next < count; next++) {
+    const hop = found[reached[next]] + 1;
+    if (hop === FAR) break;
+    for (let k = start[reached[next]]; k < start[reached[next] + 1]; k++) {
+      if (found[other[k]] !== FAR) continue;
+      found[other[k]] = hop;
+      reached[count++] = other[k];
     }
-    reached = next;
   }
   return found;
 }

@@ -1,7 +1,7 @@
 /** Controls of the part of an overlay that is shown, and the window of time. */
 
-import { checkbox, fill, h, labelled, select } from "./dom.js";
-import { number, short } from "./numbers.js";
+import { checkbox, fill, h, labelled, select, tag, wholeNumber } from "./dom.js";
+import { number } from "./numbers.js";
 import { duration } from "./time.js";
 
 const MULTIPLES = [1, 2, 5, 10, 20, 50, 100]; // of an interval
@@ -9,11 +9,8 @@ const MULTIPLES = [1, 2, 5, 10, 20, 50, 100]; // of an interval
 /** A range of degrees, and the component of the selected peer; the controls keep the focus. */
 export class PartControls {
   constructor(change) {
-    const end = (name, label) => h("input", {
-      type: "number", min: 0, step: 1, placeholder: "any", "aria-label": label,
-      onchange: ({ target: { value } }) =>
-        change({ [name]: value === "" ? null : Math.max(Math.round(Number(value)), 0) }),
-    });
+    const end = (name, label) =>
+      wholeNumber((degree) => change({ [name]: degree }), { placeholder: "any", "aria-label": label });
     this._ends = { least: end("least", "Least degree"), most: end("most", "Largest degree") };
     const component = checkbox("Only the component of the selected peer", false,
       (on) => change({ component: on ? 1 : 0 }));
@@ -36,9 +33,7 @@ export class PartControls {
 /** Peers in a list that each can leave. */
 export function chips(word, peers, names, leave) {
   return peers.length ? h("div", { class: "chips" }, h("h3", {}, word), peers.map((peer) =>
-    h("span", { class: "filter" }, h("strong", { title: names[peer] }, short(names[peer], 20)),
-      h("button", { type: "button", "aria-label": `${word}: remove ${names[peer]}`,
-        onclick: () => leave(peer) }, "×")))) : null;
+    tag("", names[peer], `${word}: remove ${names[peer]}`, () => leave(peer)))) : null;
 }
 
 /** A control of the window, in ticks of a clock, and one that is chosen. */

@@ -61,11 +61,12 @@ export class Picture {
     this._overlay = overlay;
     this._places = places;
     const { peer, src, dst, peers, pairs } = overlay;
+    this._filterValues = { peers: interleaved(peers), pairs: interleaved(pairs) };
     this._peers = {
       length: peer.length,
       attributes: {
         getPosition: { value: this._points(peer), size: 2 },
-        getFilterValue: { value: interleaved(peers), size: 2 },
+        getFilterValue: { value: this._filterValues.peers, size: 2 },
       },
     };
     this._pairs = {
@@ -73,12 +74,14 @@ export class Picture {
       attributes: {
         getSourcePosition: { value: this._points(src), size: 2 },
         getTargetPosition: { value: this._points(dst), size: 2 },
-        getFilterValue: { value: interleaved(pairs), size: 2 },
+        getFilterValue: { value: this._filterValues.pairs, size: 2 },
       },
     };
     const extent = [0, 1].map((axis) => 2 * SPREAD * places.reduce(
       (most, value, i) => (i % 2 === axis ? Math.max(most, Math.abs(value)) : most), 0));
     this._view.setExtent(...extent);
+    this._rowOf = new Int32Array(overlay.size); // one of each peer; all of a peer look alike
+    peer.forEach((of, row) => (this._rowOf[of] = row));
     this._end = overlay.times.length;
     this._member = null;
     this._opacity = Math.min(Math.max(6 / Math.sqrt(1 + mostAtOnce(pairs, this._end)), 0.05), 0.6);
@@ -119,16 +122,15 @@ export class Picture {
     this._peers.attributes.getFillColor = { value: colours, size: 4, normalized: true };
     this._peers.attributes.getRadius = { value: radii, size: 1 };
     this._peers = { ...this._peers };
-    this._lookOf = new Map(Array.from(peer, (of, row) => [of, row]));
   }
 
   _colourOf(peer) {
-    const row = this._lookOf.get(peer);
+    const row = this._rowOf[peer];
     return this._peers.attributes.getFillColor.value.subarray(4 * row, 4 * row + 3);
   }
 
   _radiusOf(peer) {
-    return this._peers.attributes.getRadius.value[this._lookOf.get(peer)];
+    return this._peers.attributes.getRadius.value[this._rowOf[peer]];
   }
 
   /** What stands out: `rows` of pairs, peers of a `path`, and the `peer` that is selected. */
@@ -162,15 +164,15 @@ export class Picture {
   /** Rows of peers that are not shown get a begin that never comes. */
   _setMember(member) {
     this._member = member;
-    const { peer, src, dst, peers, pairs } = this._overlay;
+    const { peer, src, dst } = this._overlay;
     const never = this._end + 2;
-    const masked = (data, periods, isShown) => {
-      const value = interleaved(periods);
-      if (member) periods.begin.forEach((_, row) => isShown(row) || (value[2 * row] = never));
+    const filtered = (data, value, isShown) => {
+      if (member) for (let row = 0; row < data.length; row++) isShown(row) || (value[2 * row] = never);
       return { ...data, attributes: { ...data.attributes, getFilterValue: { value, size: 2 } } };
     };
-    this._peers = masked(this._peers, peers, (row) => member[peer[row]]);
-    this._pairs = masked(this._pairs, pairs, (row) => member[src[row]] && member[dst[row]]);
+    const values = this._filterValues;
+    this._peers = filtered(this._peers, values.peers.slice(), (row) => member[peer[row]]);
+    this._pairs = filtered(this._pairs, values.pairs.slice(), (row) => member[src[row]] && member[dst[row]]);
   }
 
   _layers(filter) {

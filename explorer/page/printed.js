@@ -22,7 +22,7 @@ function timeText(clock, tick) {
 /** The layers that commands name; null = all that the run has. */
 function namedLayers({ layers, counted, exported }, chosen) {
   const listed = chosen ?? counted;
-  return exported?.layers || Object.keys(layers).some((layer) => !listed.includes(layer)) ? listed : null;
+  return exported?.layers || layers.some((layer) => !listed.includes(layer)) ? listed : null;
 }
 
 /** What gives the values and neighbours of a peer at a tick, over links of the layers (null = of those
@@ -51,6 +51,12 @@ export function pathCommand(facts, from, to, tick, layers = null) {
   return shellCommand(["vizpub", "path", facts.run], [facts.peers[from], facts.peers[to]],
     ["--at", timeText(facts.clock, tick), ...(listed ? ["--layers", listed.join(",")] : [])]);
 }
+
+/** The command that shows a span of intervals, such as "10-20". */
+export const exploreCommand = (run, span) => {
+  const [first, last] = span.split("-");
+  return shellCommand(["vizpub", "explore"], [run], ["--from", first, "--to", last]);
+};
 
 /** The command that compares runs. */
 export const compareCommand = (runs) => shellCommand(["vizpub", "compare"], runs);

@@ -3,7 +3,8 @@
 
 const MOST = 200; // views of a run
 const MOST_LETTERS = 1_000_000; // of a file
-const LENGTHS = { name: 200, note: 2000, address: 4000 };
+/** The texts of a view, and their letters at most. */
+export const LENGTHS = { name: 200, note: 2000, address: 4000 };
 
 export class SavedViews {
   /** `fixed` = the text of the views that an exported file brings along, or null. */

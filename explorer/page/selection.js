@@ -3,7 +3,7 @@
 import { page, write } from "./address.js";
 import { commands } from "./commands.js";
 import { withRange } from "./curves.js";
-import { choice, fill, h, labelled, select } from "./dom.js";
+import { choice, fill, h, labelled, roundButton, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
 import { pathCommand, peerCommands } from "./printed.js";
 import { search } from "./search.js";
@@ -61,8 +61,7 @@ export class Selection {
       h("section", {},
         h("div", { class: "title" },
           h("h2", { class: "peer", title: names[peer] }, names[peer]),
-          h("button", { type: "button", class: "round", "aria-label": "Select no peer",
-            title: "Select no peer (Esc)", onclick: () => this._changed({ sel: null, to: null, ego: 0 }) }, "×")),
+          roundButton("Select no peer (Esc)", "×", () => this._changed({ sel: null, to: null, ego: 0 }))),
         this._facts,
         h("p", { class: "links" },
           h("a", { href: page(this._run.facts.run, "peer", peer) }, "Its page"),

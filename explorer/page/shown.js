@@ -25,7 +25,7 @@ export class Shown {
   }
 
   get components() {
-    return (this._components ??= this.overlay.components(this.moment));
+    return (this._components ??= this.overlay.components(this.moment, this.present));
   }
 
   /** Hops from the selected peer; null where none is selected that is there. */
@@ -49,7 +49,10 @@ export class Shown {
       filters.push((peer) => counts[peer] >= (least ?? 0) && counts[peer] <= (most ?? Infinity));
     }
     if (!filters.length && !hidden.length) return null;
-    const member = this.present.map((isThere, peer) => isThere && filters.every((passes) => passes(peer)));
+    const member = this.present.slice();
+    for (const passes of filters) {
+      for (let peer = 0; peer < member.length; peer++) member[peer] &&= passes(peer);
+    }
     for (const peer of pins) member[peer] = this.present[peer];
     for (const peer of hidden) member[peer] = 0;
     return member;
@@ -61,33 +64,30 @@ export class Shown {
 
   /** The numbers of the peers that are shown, ascending. */
   get peers() {
-    const peers = [];
-    (this.member ?? this.present).forEach((isShown, peer) => isShown && peers.push(peer));
-    return peers;
+    return (this._peers ??= Uint32Array.from(this.present.keys()).filter((peer) => this.isShown(peer)));
   }
 
   /** The numbers of the relays that are shown; null = relays are not chosen. */
   get relays() {
     if (this._relays === undefined) {
-      const relays = this.overlay.relays(this.moment);
-      this._relays = relays && this.peers.filter((peer) => relays[peer]);
+      const relays = this.overlay.relays(this.moment, this.present);
+      this._relays = relays && Array.from(this.peers).filter((peer) => relays[peer]);
     }
     return this._relays;
   }
 
-  /** Rows of the links that are shown, and for which `isWanted(src, dst)`. */
-  rowsOf(isWanted) {
-    const { member } = this;
-    return this.overlay.rowsOf(this.moment, member
-      ? (src, dst) => isWanted(src, dst) && member[src] && member[dst] : isWanted);
+  /** Rows of the links of a peer that are shown. */
+  rowsOf(peer) {
+    const { member, overlay: { src, dst } } = this, rows = this.overlay.rowsOf(peer, this.moment);
+    return member ? rows.filter((row) => member[src[row]] && member[dst[row]]) : rows;
   }
 
   /** The numbers of peers and of pairs that are shown; null = links are unknown. */
   get counts() {
     const { overlay, moment, member } = this;
-    const pairs = () => (member ? this.rowsOf(() => true).length : overlay.pairs.count(moment));
+    const pairs = () => (member ? overlay.countAmong(member, moment) : overlay.pairs.count(moment));
     return {
-      peers: member ? member.reduce((sum, isShown) => sum + isShown, 0) : overlay.peers.count(moment),
+      peers: member ? this.peers.length : overlay.peers.count(moment),
       pairs: overlay.knowsLinks ? pairs() : null,
     };
   }

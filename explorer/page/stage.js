@@ -1,16 +1,14 @@
 /** What the stages of the screens have in common: tools of a picture, and labels over it. */
 
-import { h, icon } from "./dom.js";
+import { h, icon, roundButton } from "./dom.js";
 import { savePng } from "./png.js";
 
 /** Buttons that zoom and fit a picture, and save it as `savePng` takes what `figure()` gives. */
 export function tools(picture, figure = null) {
-  const tool = (label, text, pressed) =>
-    h("button", { type: "button", class: "round", "aria-label": label, title: label, onclick: pressed }, text);
   return h("div", { class: "tools" },
-    tool("Zoom in", "+", () => picture()?.zoom(0.5)),
-    tool("Zoom out", "−", () => picture()?.zoom(-0.5)),
-    tool("Fit the picture", icon("fit"), () => picture()?.fit()),
+    roundButton("Zoom in", "+", () => picture()?.zoom(0.5)),
+    roundButton("Zoom out", "−", () => picture()?.zoom(-0.5)),
+    roundButton("Fit the picture", icon("fit"), () => picture()?.fit()),
     figure && h("details", { class: "chooser save" },
       h("summary", { "aria-label": "Save the picture", title: "Save the picture" }, icon("save")),
       h("div", { class: "menu" }, SCALES.map(([scale, text]) =>
@@ -34,6 +32,14 @@ const NARROW = matchMedia("(max-width: 760px)"); // as in style.css
 /** True where the table is shown in the picture's place. An element's own size would say it as well, but costs
  * a layout of the page at each step of the clock. */
 export const showsTable = (view, lacksPicture) => view === "table" || lacksPicture || NARROW.matches;
+
+/** Show the picture or the table in a stage; `button` names the other one, and is hidden where no picture can be. */
+export function showView(stage, button, view, lacksPicture) {
+  const isTable = view === "table" || lacksPicture;
+  stage.classList.toggle("as-table", isTable);
+  button.textContent = isTable ? "Picture" : "Table";
+  button.hidden = lacksPicture;
+}
 
 /** Put a label beside a pixel of the stage that it is in. */
 export function beside(label, x, y) {

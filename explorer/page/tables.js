@@ -4,8 +4,8 @@ import { partOf } from "./aboutfile.js";
 import * as address from "./address.js";
 import { commands } from "./commands.js";
 import { Run } from "./data.js";
-import { checkbox, fill, h, labelled, select } from "./dom.js";
-import { amount, number, short, title } from "./numbers.js";
+import { checkbox, fill, h, labelled, select, tag, wholeNumber } from "./dom.js";
+import { amount, number, title } from "./numbers.js";
 import { about, readable, rowTable } from "./rowtable.js";
 import { search } from "./search.js";
 
@@ -76,8 +76,8 @@ class TablesScreen {
       this._shownTable = table.name;
       const pick = (kind, names) => table.filters.includes(kind) && names.length
         ? search(names, `Of a ${kind}`, (found) => this.update({ [kind]: found, first: 0 }), `Of a ${kind} …`, kind) : null;
-      const interval = h("input", { type: "number", min: facts.clock.first, max: facts.clock.last, step: 1,
-        onchange: () => this.update({ interval: interval.value === "" ? null : Math.max(Math.round(Number(interval.value)), 0), first: 0 }) });
+      const interval = wholeNumber((place) => this.update({ interval: place, first: 0 }),
+        { min: facts.clock.first, max: facts.clock.last });
       this._interval = table.filters.includes("interval") ? interval : null;
       fill(this._head,
         labelled("Table", select(this.tables.map(({ name, rows }) => [name, `${name} (${number(rows)})`]), table.name,
@@ -90,19 +90,18 @@ class TablesScreen {
 
   /** What the rows are of, each to be taken back. */
   _showFilters() {
-    const { facts } = this.run, { text, message } = this.state;
-    const tag = (kind, value, plain = null) => h("span", { class: "filter" }, `${title(kind)} `,
-      h("strong", { title: value }, short(value, 40)),
-      h("button", { type: "button", "aria-label": `Of any ${title(kind)}`, title: `Of any ${title(kind)}`,
-        onclick: () => { this.update({ [kind]: plain, first: 0 }); if (kind === "text") this._text.value = ""; } }, "×"));
+    const { facts } = this.run, { text } = this.state;
+    const filter = (kind, value, plain = null) => tag(title(kind), value, `Of any ${title(kind)}`, () => {
+      this.update({ [kind]: plain, first: 0 });
+      if (kind === "text") this._text.value = "";
+    });
     const named = (kind, names) => {
       const value = this.state[kind];
-      return value === null || !this._table.filters.includes(kind) ? null : tag(kind, names[value] ?? `#${value}`);
+      return value === null || !this._table.filters.includes(kind) ? null : filter(kind, names[value] ?? `#${value}`);
     };
     fill(this._filters, h("span", { class: "quiet" }, `One row: ${this._table.row}.${partOf(facts)}`),
       named("peer", facts.peers), named("other_end", facts.peers), named("topic", facts.topics),
-      message === null || !this._table.filters.includes("message") ? null : tag("message", `#${message}`),
-      text ? tag("text", text, "") : null);
+      named("message", {}), text ? filter("text", text, "") : null);
   }
 
   /** What to ask the server. */

@@ -6,7 +6,7 @@ import * as address from "./address.js";
 import { commands } from "./commands.js";
 import { ends, withRange } from "./curves.js";
 import { Run } from "./data.js";
-import { fill, h, labelled } from "./dom.js";
+import { fill, h, labelled, wholeNumber } from "./dom.js";
 import { number, short, title } from "./numbers.js";
 import { linkCommands, peerHistoryCommands, topicCommands } from "./printed.js";
 import { rowTable } from "./rowtable.js";
@@ -54,7 +54,7 @@ const KINDS = {
     tables: [
       ["links", "Validity periods", ["src_name", "dst_name", "layer", "topic_name", "period"]],
       ["receptions", "Copies of messages that came over it",
-        ["message_name", "previous_hop_name", "peer_name", "interval", "hop", "first"]],
+        ["message_name", "previous_hop_name", "peer_name", "interval", "hop", "delay_us", "first"]],
       ["rejections", "Copies that were refused", ["message_name", "previous_hop_name", "peer_name", "interval", "reason"]],
     ],
     links: (_, { src, dst }) => [["overlay", { sel: src, to: dst }, "In the overlay"]],
@@ -129,8 +129,8 @@ class ThingScreen {
     const link = (href, text) => h("a", { href, title: text }, text);
     const heading = names.length === 1 ? names[0]
       : names.map((name, i) => [i ? " ↔ " : "", link(address.page(this.name, "peer", this.state[this._kind.ids[i]]), name)]);
-    this._interval = h("input", { type: "number", min: clock.first, max: clock.last, step: 1, placeholder: "all",
-      onchange: () => this.update({ interval: this._interval.value === "" ? null : Math.max(Math.round(Number(this._interval.value)), 0) }) });
+    this._interval = wholeNumber((interval) => this.update({ interval }),
+      { min: clock.first, max: clock.last, placeholder: "all" });
     this._whole = h("button", { type: "button", class: "small", onclick: () => this.update({ interval: null }) }, "All intervals");
     this._about = h("p", { class: "quiet" });
     this._curves = h("div", { class: "history grid" });
@@ -212,7 +212,7 @@ class ThingScreen {
     const { interval } = this.state;
     const filter = { ...this._kind.rows(this.state), interval };
     const by = table.columns.some(({ name }) => name === "valid_from") ? "valid_from" : "";
-    const query = { table: table.name, by, down: 0, first: 0, text: "", topic: null, message: null, ...filter };
+    const query = { table: table.name, by, first: 0, ...filter };
     let part;
     try {
       part = await this.run.rows(query, signal);

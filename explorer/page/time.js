@@ -10,6 +10,9 @@ export const lastTick = (clock) => (clock.last + 1) * clock.ticks - 1;
 export const intervalOf = (clock, tick) => Math.floor(tick / clock.ticks);
 export const sampled = (clock, interval) => (interval + 1) * clock.ticks - 1;
 
+/** Where an interval begins on an axis of ticks; a tick that is an interval has its bar around it. */
+export const intervalEdge = (clock, interval) => interval * clock.ticks - (clock.ticks === 1 ? 0.5 : 0);
+
 /** The sampling tick so many intervals before or after a tick, within the run. */
 export function stepped(clock, tick, intervals) {
   const here = intervalOf(clock, tick);
@@ -33,11 +36,11 @@ export function upTo(values, value) {
 }
 
 /**
- * The part of the time that an axis shows, `from` and `until` a tick; null = all of it. It moves so that
- * it has the tick `t`, which plays on from its begin.
+ * The part of a clock's scale that its axis shows, `from` and `until` a place; null = all of it. It moves so
+ * that it has the place `t`, which plays on from its begin.
  */
-export function visiblePart(clock, t, { from, until }) {
-  const first = firstTick(clock), last = lastTick(clock), length = until - from;
+export function visiblePart({ first, last }, t, { from, until }) {
+  const length = until - from;
   if (from === null || until === null || length <= 0 || length >= last - first) return { from: null, until: null };
   const begin = t > until ? t : t < from ? t - length : from;
   const moved = Math.min(Math.max(begin, first), last - length);

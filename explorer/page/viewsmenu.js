@@ -6,7 +6,7 @@ import { carrier } from "./data.js";
 import { fill, h, labelled } from "./dom.js";
 import { amount } from "./numbers.js";
 import { saveFile } from "./saving.js";
-import { SavedViews } from "./savedviews.js";
+import { LENGTHS, SavedViews } from "./savedviews.js";
 
 /** Folded away; `run` is the name of the run that is shown. */
 export class ViewsMenu {
@@ -59,7 +59,7 @@ export class ViewsMenu {
     const part = (title, views, canChange) => views.length > 0 && [h("h3", {}, title),
       h("ul", {}, views.map((view) => this._item(view, canChange)))];
     fill(this._body,
-      this._fields("Save", { name: "", note: "" }, (view) => this._views.put({ ...view, address: this._shown() })),
+      this._fields({ name: "", note: "" }, (view) => this._views.put({ ...view, address: this._shown() })),
       part("In this file", fixed, false), part("In this browser", list, true),
       isEmpty && h("p", { class: "quiet" }, "No views of this run are saved."),
       h("div", { class: "buttons" },
@@ -84,7 +84,7 @@ export class ViewsMenu {
       h("div", { class: "buttons" },
         isHere && small("Copy link", (event) => copy(event.target, linkTo(address)), named("Copy link", view)),
         canChange && small("Edit", () => {
-          fill(item, this._fields("Keep", view, (changes) => this._views.put({ ...view, ...changes }, view)));
+          fill(item, this._fields(view, (changes) => this._views.put({ ...view, ...changes }, view)));
           item.querySelector("input").focus();
         }, named("Edit", view)),
         canChange && small("Remove", () => this._change(() => this._views.remove(view), () => `Removed ${view.name}.`),
@@ -93,16 +93,16 @@ export class ViewsMenu {
   }
 
   /** Fields for a name and a note; `keep` gets both. A frame of a notebook has no forms. */
-  _fields(verb, { name, note }, keep) {
-    const ofName = h("input", { type: "text", maxlength: 200, value: name, autocomplete: "off",
+  _fields({ name, note }, keep) {
+    const ofName = h("input", { type: "text", maxlength: LENGTHS.name, value: name, autocomplete: "off",
       onkeydown: (event) => event.key === "Enter" && save() });
-    const ofNote = h("textarea", { rows: 2, maxlength: 2000 }, note);
+    const ofNote = h("textarea", { rows: 2, maxlength: LENGTHS.note }, note);
     const save = () => {
-      const view = { name: ofName.value.trim() || document.title.slice(0, 200), note: ofNote.value.trim() };
+      const view = { name: ofName.value.trim() || document.title.slice(0, LENGTHS.name), note: ofNote.value.trim() };
       this._change(() => keep(view), () => `Saved ${view.name}.`);
     };
     return h("div", { class: "fields", role: "group", "aria-label": name ? `Edit ${name}` : "Save what is shown" },
-      labelled("Name", ofName), labelled("Note", ofNote), small(verb, save));
+      labelled("Name", ofName), labelled("Note", ofNote), small("Save", save));
   }
 }
 

@@ -6,12 +6,14 @@ from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
 
-from vizpub.explorer.history import History
+from vizpub.explorer.history import History, clip_run
 from vizpub.model.errors import RunChanged
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import StoredRun, directory_of, open_run
 
+Window = tuple[int, int] | None
+"""First and last interval; null = all."""
 _MOST = 3
 """Runs whose arrays are in memory at once."""
 
@@ -21,30 +23,38 @@ class OpenRuns:
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
-        self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
+        self._histories: OrderedDict[tuple[str, str, Window], History] = OrderedDict()
         self._stored: dict[str, tuple[tuple[int, int, int], StoredRun]] = {}
         self._lock = Lock()
 
-    def history(self, name: str, identity: str | None = None) -> History:
-        """The history of a run as it is now; with an identity, as it was when the page asked first.
+    def history(self, name: str, identity: str | None = None, window: Window = None) -> History:
+        """The history of a run, or of a window of it, as it is now; with an identity, as it was
+        when the page asked first.
 
-        Raises: UnknownName, StoreBroken, RunNotComplete; RunChanged where it is another by now.
+        Raises: UnknownName, StoreBroken, RunNotComplete, OutOfRange; RunChanged where it is another
+        by now.
         """
         stored = self.stored(name)
-        key = (name, stored.facts.tables)
+        key = (name, stored.facts.tables, window)
         if identity is not None and identity != stored.facts.tables:
             raise RunChanged(name)
         with self._lock:
-            history = self._histories.pop(key, None) or History(NamedRun(stored))
+            history = self._histories.pop(key, None)
+            if history is None:
+                history = History(clip_run(NamedRun(stored), window))
+                for (other, _, span), older in reversed(self._histories.items()):
+                    if (other, span) == (name, window):
+                        history.grow_from(older)
+                        break
             self._histories[key] = history
             while len(self._histories) > _MOST:
                 self._histories.popitem(last=False)
         return history
 
-    def older(self, name: str, identity: str) -> History | None:
+    def older(self, name: str, identity: str, window: Window = None) -> History | None:
         """The history of a run as it was, if it is still in memory."""
         with self._lock:
-            return self._histories.get((name, identity))
+            return self._histories.get((name, identity, window))
 
     def stored(self, name: str) -> StoredRun:
         """The run as it is now; its `run.json` is read again only when it is another file.

@@ -11,9 +11,13 @@ from urllib.parse import quote
 
 import uvicorn
 
+from vizpub.explorer.server.opened import Window
 from vizpub.explorer.server.web import app
 from vizpub.model.errors import UseError
 from vizpub.reports.endpoint import is_loopback
+
+RunPart = tuple[str, Window]
+"""The name of a run, and the intervals of it to show."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class Listening:
     """Whoever opens the printed address may tell peers of collected runs to leave and join."""
 
 
-def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str], None]) -> None:
+def serve(
+    workspace: Path, shown: RunPart | None, at: Listening, ready: Callable[[str], None]
+) -> None:
     """Serve the page until SIGINT or SIGTERM; `ready` gets the address to open, once it answers.
 
     Raises: UseError where nothing can listen there.
@@ -45,15 +51,21 @@ def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str]
             server_header=False,
             timeout_graceful_shutdown=1,
         )
-        ready(address(at.host, listening.getsockname()[1], run, token))
+        ready(address(at.host, listening.getsockname()[1], shown, token))
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def address(host: str, port: int, run: str | None, token: str | None) -> str:
+def address(host: str, port: int, shown: RunPart | None, token: str | None) -> str:
     """The address to open in a browser."""
     name = f"[{host}]" if ":" in host else host
     query = f"?token={token}" if token else ""
-    return f"http://{name}:{port}/{query}" + (f"#/run/{quote(run)}/overlay" if run else "")
+    page = f"http://{name}:{port}/{query}"
+    if shown is None:
+        return page
+    run, window = shown
+    return f"{page}#/run/{quote(run)}/overlay" + (
+        "?intervals={}-{}".format(*window) if window else ""
+    )
 
 
 def listen(at: Listening) -> socket.socket:

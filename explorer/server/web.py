@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -33,7 +34,7 @@ from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.server import live
-from vizpub.explorer.server.opened import OpenRuns
+from vizpub.explorer.server.opened import OpenRuns, Window
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
@@ -90,7 +91,8 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
         return JSONResponse(live.find_command(workspace, request.path_params["run"], number))
 
     def history_of(request: Request) -> History:
-        return runs.history(request.path_params["run"], request.query_params.get("of"))
+        parameters = request.query_params
+        return runs.history(request.path_params["run"], parameters.get("of"), _window(parameters))
 
     def send_csv(request: Request) -> Response:
         """All rows of a table, as a file."""
@@ -124,10 +126,11 @@ def _answering(runs: OpenRuns, question: Callable[..., Answer], *readers: Reader
     # Not async: Starlette calls it in a thread, and answers others meanwhile.
     def answer(request: Request) -> Response:
         run, parameters = request.path_params["run"], request.query_params
-        history = runs.history(run, parameters.get("of"))
+        window = _window(parameters)
+        history = runs.history(run, parameters.get("of"), window)
         asked = [read(request) for read in readers]
         if "since" in parameters and question in GROWING:
-            asked.append(runs.older(run, parameters["since"]))
+            asked.append(runs.older(run, parameters["since"], window))
         with _AT_ONCE:
             media_type, content = question(history, *asked)
         return Response(content, media_type=media_type)
@@ -173,6 +176,14 @@ def _parse_whole(text: str, name: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise UseError(f"{name} '{text[:40]}' is no whole number")
     return int(text)
+
+
+def _window(parameters: QueryParams) -> Window:
+    """The intervals of a question, such as 10-20. Raises: UseError."""
+    if "intervals" not in parameters:
+        return None
+    first, _, last = parameters["intervals"].partition("-")
+    return _parse_whole(first, "interval"), _parse_whole(last, "interval")
 
 
 def _overlay_part(request: Request) -> OverlayPart:

@@ -117,7 +117,7 @@ def play(
     _measure(made, rng)
     if more is not None:
         more(made)
-    _write(workspace, made)
+    write_play(workspace, made)
     return made
 
 
@@ -162,7 +162,7 @@ def _capabilities(receptions: list[Row]) -> tuple[str, ...] | None:
     return tuple(name for name in CAPABILITIES if timed or name not in (TIMES, PUBLICATION_TIMES))
 
 
-def _write(workspace: Path, made: Played) -> None:
+def write_play(workspace: Path, made: Played) -> None:
     manifest = Manifest(
         made.name, "edges", (), {"layers": None}, clock=made.clock,
         arrival_capabilities=_capabilities(made.rows["receptions"]),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import OpenBrowser, OptionalRun
+from vizpub.cli.options import OpenBrowser, OptionalRun, Window
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.streams import launch_pages
@@ -45,6 +45,7 @@ class _Serving:
 def explore(
     settings: Settings,
     serving: _Serving,
+    window: Window,
     run: OptionalRun = None,
 ) -> None:
     """Watch a run in a web browser: its overlay, metrics and messages.
@@ -59,6 +60,7 @@ def explore(
     ```
     vizpub explore
     vizpub explore monday
+    vizpub explore monday --from 100 --to 200
     vizpub explore monday --port 8800 --no-open
     vizpub explore lab --allow-commands
     ```
@@ -70,8 +72,12 @@ def explore(
         raise UseError(
             f"no workspace {settings.workspace}; create a run with: vizpub ingest PATH --run NAME"
         )
+    shown = None
     if run is not None:
-        open_run(settings.workspace, run)
+        facts = open_run(settings.workspace, run).facts
+        shown = run, window.clip(facts.clock, facts.epoch)
+    elif window != Window():
+        raise UseError("--from and --to are of a run: give its name")
 
     def ready(address: str) -> None:
         print(address, flush=True)
@@ -80,4 +86,4 @@ def explore(
 
     listening = Listening(serving.host, serving.port, serving.allow_commands)
     with suppress(KeyboardInterrupt):
-        serve(settings.workspace, run, listening, ready)
+        serve(settings.workspace, shown, listening, ready)

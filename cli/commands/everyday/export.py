@@ -25,7 +25,7 @@ from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
 from vizpub.machine.files import make_folder
-from vizpub.model.errors import CheckFailed, OutOfRange, RunNotComplete, UnknownName, UseError
+from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.wording import amount
 
@@ -335,7 +335,7 @@ def html(
         raise UseError("give an output file: -o FILE")
     named = NamedRun(open_run(settings.workspace, run))
     exported = ExportPart(
-        _clip_window(window, named.facts),
+        window.clip(named.clock, named.facts.epoch),
         None if part.topic is None else named.topic_index(part.topic),
         comma_list(part.layers),
     )
@@ -347,17 +347,6 @@ def html(
     settings.say(f"wrote {file}: {len(page) / 1e6:.1f} MB")
     if note := named.facts.provisional():
         settings.say(f"({note})")
-
-
-def _clip_window(window: Window, facts: RunFacts) -> tuple[int, int] | None:
-    """First and last interval of the run in the window; null = all. Raises: OutOfRange."""
-    ends = window.intervals(facts.clock, facts.epoch)
-    if ends == (None, None):
-        return None
-    first, last = facts.clock.clip(*ends)
-    if first > last:
-        raise OutOfRange("window", f"{first} to {last}", facts.clock.describe_range())
-    return first, last
 
 
 def check(

@@ -107,6 +107,27 @@ def test_run_beside_itself_shows_a_later_time(look: Look, plays: Plays) -> None:
     ]
 
 
+def test_bars_and_axis_are_of_both_runs(look: Look, plays: Plays) -> None:
+    looking, runs, place = look(), [plays[LONG], plays[SHORT]], 7
+    page = open_pair(looking, f"by=interval&at={place}")
+    numbers = page.locator(".strip .row").first.locator("strong")
+    for side, run in enumerate(runs):
+        interval = run.clock.first + place
+        first, last = run.clock.sampling_tick(interval - 1) + 1, run.clock.sampling_tick(interval)
+        rows = run.rows["presence"]
+        joins = sum(first <= row["valid_from"] <= last for row in rows)
+        leaves = sum(first <= row["valid_to"] <= last for row in rows)
+        expect(numbers.nth(side)).to_have_text(f"+{joins} −{leaves}")
+    slider = page.get_by_label("Time of both runs")
+    page.get_by_role("button", name="Show less of the time").click()
+    expect(slider).not_to_have_attribute("max", "39")
+    low, high = (int(slider.get_attribute(end) or "") for end in ("min", "max"))
+    assert low <= place <= high < 39
+    expect(page).to_have_url(re.compile(f"until={high}"))
+    page.get_by_role("button", name="Show all of the time").click()
+    expect(slider).to_have_attribute("max", "39")
+
+
 def test_figures_are_those_of_both_tables_and_their_difference(look: Look, plays: Plays) -> None:
     page = open_pair(look(), "by=interval&at=7")
     ends = [

@@ -166,6 +166,17 @@ def test_part_shows_its_window_topic_and_layers_only(
         among = run.subscribers(TOPIC, shown)
         pairs = {pair for pair in run.pairs(shown, ["ring"]) if among.issuperset(pair)}
         assert looking.said() == (len(among), len(pairs))
+    page.get_by_label("Relays too").check()
+    relayed = 0
+    for tick in moments(run, 6, 6):
+        looking.state(t=tick)
+        shown = page.evaluate("() => explorer.state.t")
+        relays = run.relays(TOPIC, shown)
+        among = run.subscribers(TOPIC, shown) | relays
+        pairs = {pair for pair in run.pairs(shown, ["ring"]) if among.issuperset(pair)}
+        assert looking.said() == (len(among), len(pairs))
+        relayed += len(relays)
+    assert relayed
     assert page.evaluate("() => [explorer.run.clock.first, explorer.run.clock.last]") == [*WINDOW]
     page.get_by_text("About this file").click()
     told = page.locator(".file[open] .menu")

@@ -60,6 +60,31 @@ def test_topics_and_layers_leave_their_part(look: Look, plays: Plays, name: str)
             assert looking.counted() == (len(among), len(pairs))
 
 
+def test_links_beyond_the_limit_are_left_out_and_parts_are_a_link_away(
+    look: Look, plays: Plays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vizpub.explorer.history.MOST_PAIRS", 150)
+    run, tick, looking = plays["intervals"], 20, look()
+    page = looking.open("intervals", f"t={tick}&layer=mesh&layer=ring")
+    status, slider = page.locator(".status"), page.get_by_label("Time", exact=True)
+    expect(status).to_contain_text("150 at most")
+    assert looking.said() == (len(run.present(tick)), None)
+    span = re.search(r"--from (\d+) --to (\d+)", status.inner_text())
+    assert span is not None
+    status.get_by_role("link", name="topic news").click()
+    expect(status).to_be_hidden()
+    among = run.subscribers(0, tick)
+    assert looking.said()[1] == sum(among.issuperset(pair) for pair in run.pairs(tick))
+    page.go_back()
+    status.get_by_role("link", name="intervals {} to {}".format(*span.groups())).click()
+    expect(slider).to_have_attribute("min", span[1])
+    looking.wait()
+    assert slider.get_attribute("max") == span[2]
+    assert looking.said() == looking.counted() == (len(run.present(tick)), len(run.pairs(tick)))
+    page.get_by_role("button", name="Show all intervals").click()
+    expect(status).to_contain_text("150 at most")
+
+
 def test_end_of_an_interval_shows_the_counts_of_its_metrics(look: Look, plays: Plays) -> None:
     run, looking = plays["intervals"], look()
     page = looking.open("intervals", "t=5")
@@ -158,8 +183,15 @@ def test_clock_goes_by_buttons_keys_and_the_curve(look: Look, plays: Plays) -> N
 
 
 def test_run_plays_to_its_end_and_stops(look: Look, plays: Plays) -> None:
-    page = look().open("intervals", "t=5")
+    looking = look()
+    page = looking.open("intervals", "t=5")
     page.get_by_label("Speed").select_option("100")
+    page.get_by_label("Loop").check()
+    expect(page).to_have_url(re.compile("speed=100&loop=1"))
+    page.reload()
+    looking.wait()
+    expect(page.get_by_label("Speed")).to_have_value("100")
+    page.get_by_label("Loop").uncheck()
     page.get_by_label("Find a peer").focus()
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_label("Time", exact=True)).to_have_value("44")

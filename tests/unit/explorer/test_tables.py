@@ -77,6 +77,26 @@ def stored(played: Played, name: str) -> list[dict[str, Any]]:
     return [{key: "open" if value == OPEN else value for key, value in row.items()} for row in rows]
 
 
+def test_receptions_have_their_delays(ask: Ask, played: Played) -> None:
+    published = {row["message"]: row["time_us"] for row in played.rows["publications"]}
+    expected = [
+        None if row["time_us"] is None or published[row["message"]] is None
+        else row["time_us"] - published[row["message"]]
+        for row in played.rows["receptions"]
+    ]  # fmt: skip
+    lines = csv.DictReader(io.StringIO(ask("rows.csv", table="receptions", by="delay_us").text))
+    written = [int(row["delay_us"]) if row["delay_us"] else None for row in lines]
+    assert written == sorted(expected, key=lambda delay: (delay is None, delay or 0))
+    (column,) = (
+        column
+        for of in ask("tables").json()
+        if of["name"] == "receptions"
+        for column in of["columns"]
+        if column["name"] == "delay_us"
+    )
+    assert column["unit"] == "µs"
+
+
 @pytest.mark.parametrize(
     "name",
     few(

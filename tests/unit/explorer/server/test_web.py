@@ -74,6 +74,26 @@ def test_part_of_topics_is_between_subscribers(
     assert pairs == (set.union(*among) if how == "any" else set.intersection(*among))
 
 
+def test_window_has_its_intervals_only(ask: Ask, explorer: Explorer) -> None:
+    part = {"intervals": "1-2"}
+    clock = explorer.ask("/api/runs/monday", query=part).json()["clock"]
+    assert (clock["first"], clock["last"]) == (1, 2)
+    values, of_one, links = (
+        ask(path, name=name, **part, **more).arrays()["values"].tolist()
+        for path, name, more in (
+            ("column", "degree", {"block": 0}), ("peer/curve", "degree", {"peer": 1}),
+            ("curve", "links", {}),
+        )
+    )  # fmt: skip
+    assert len(values) == 2 * 4
+    np.testing.assert_array_equal(of_one, values[1::4])
+    whole = ask("curve", name="links").arrays()["values"].tolist()
+    assert links == whole[1:3]
+    for refused in ("9-12", "2-1", "x", "1-"):
+        answer = explorer.ask("/api/runs/monday", query={"intervals": refused})
+        assert answer.status == 400, refused
+
+
 def test_column_has_the_values_of_each_interval(ask: Ask) -> None:
     found = ask("column", name="degree", block=0).arrays()
     values = found["values"].reshape(4, 4)
