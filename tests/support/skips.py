@@ -12,6 +12,7 @@ LISTED = {
     r"no Gephi: |has no compiler": "Gephi's importer is run by a small Java program of ours",
     r"no Chromium: ": "a browser is not fetched for a test",
     r"no Firefox: ": "a browser is not fetched for a test",
+    r"no promtool: ": "it is a part of Prometheus, which is not fetched for a test",
     r"no Kafka: ": "its jars are for tests only, and no mirror may have them",
     r"GraphFrames' jars are not here": "they are an extra that is fetched when asked for",
     r"the extra py2neo is not installed": "it is no part of the locked environment",
