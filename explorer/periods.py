@@ -73,7 +73,8 @@ def extend_periods(
     """The periods of rows of which those that reached a rank have `changed` (key, begin, end)."""
     is_open = (periods.end >= rank) & (periods.begin < rank)
     before = periods.key[is_open], periods.begin[is_open], np.full(is_open.sum(), rank, np.int32)
-    recent = join_periods(*map(np.concatenate, zip(before, changed, strict=True)))
+    columns = zip(before, changed, strict=True)
+    recent = join_periods(*(np.concatenate(pair) for pair in columns))
     closed = periods.end < rank
     key = np.concatenate([periods.key[closed], recent.key])
     order = np.argsort(key, kind="stable")  # of one key, recent periods begin after closed ones

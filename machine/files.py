@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from vizpub.model.errors import FULL, DiskFull, UseError, cause_of, not_writable
+from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
 
 _MOST = 1 << 26
 """Most characters of a user's file."""
@@ -90,3 +90,13 @@ def as_errors_of_ours(directory: Path) -> Iterator[None]:
         # The removal of a tree gives only the name of the file.
         path = error.filename if os.sep in str(error.filename) else directory
         raise not_writable(path, error) from error
+
+
+def not_writable(path: Path | str, error: OSError) -> UseError:
+    """Return what to raise for a file that cannot be written, with the reason and what to do."""
+    reason = cause_of(error)
+    if isinstance(error, IsADirectoryError):
+        reason = "it is a folder; give the name of a file"
+    elif isinstance(error, FileNotFoundError):
+        reason = f"there is no folder {Path(path).parent}"
+    return UseError(f"cannot write {path}: {reason}")

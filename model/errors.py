@@ -35,7 +35,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from errno import EDQUOT, ENOSPC
-from pathlib import Path
 from typing import Any, ClassVar
 
 from vizpub.model.wording import shorten
@@ -217,16 +216,6 @@ class AmbiguousName(UseError):
         more = f", … ({len(self.matches)} in all)" if len(self.matches) > _NEAREST else ""
         text = f"'{_shorten(self.name)}' is short for more than one {self.kind}: {some}{more}"
         return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
-
-
-def not_writable(path: Path | str, error: OSError) -> UseError:
-    """Return what to raise for a file that cannot be written, with the reason and what to do."""
-    reason = cause_of(error)
-    if isinstance(error, IsADirectoryError):
-        reason = "it is a folder; give the name of a file"
-    elif isinstance(error, FileNotFoundError):
-        reason = f"there is no folder {Path(path).parent}"
-    return UseError(f"cannot write {path}: {reason}")
 
 
 def cause_of(error: Exception) -> str:

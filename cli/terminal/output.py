@@ -24,8 +24,8 @@ from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
 from vizpub.cli.terminal.streams import standard_output, terminal_width
 from vizpub.experiments.formatting import markdown_table
-from vizpub.machine.files import replacing
-from vizpub.model.errors import UnknownName, UseError, not_writable
+from vizpub.machine.files import not_writable, replacing
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa

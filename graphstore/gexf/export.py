@@ -20,9 +20,9 @@ from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
 from vizpub.graphstore.gexf.rows import ExportRows, LinkRow
 from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
-from vizpub.machine.files import replacing
+from vizpub.machine.files import not_writable, replacing
 from vizpub.model.clock import Clock
-from vizpub.model.errors import OutOfRange, UnknownName, UseError, not_writable
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import place_of
 from vizpub.model.own import with_own

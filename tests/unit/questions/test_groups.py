@@ -73,7 +73,7 @@ class TestPeers:
         answer = run.metrics("peers", ["degree", "duplicates"], by=KEY).to_pylist()
         assert answer == about(expected)
 
-    def test_all_columns_but_those_of_one_peer_are_there(self, run: Run) -> None:
+    def test_columns_are_all_but_those_of_one_peer(self, run: Run) -> None:
         columns = {*run.metrics("peers", by=KEY).columns}
         assert {"closeness_mean", "pagerank_mean", "receptions", "receptions_mean"} <= columns
         assert not columns & {"peer", "component", "component_mean", "present", "degree"}
