@@ -26,7 +26,7 @@ from vizpub.explorer.periods import (
 )
 from vizpub.model.arrays import Int32s, Int64s
 from vizpub.model.clock import Clock
-from vizpub.model.errors import OutOfRange, TooManyTimes
+from vizpub.model.errors import OutOfRange, UseError
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.manifest import Since
 
@@ -120,11 +120,16 @@ class History:
     def times(self) -> Int64s:
         """The ticks at which something or an interval begins or ends. A rank is a place among them.
 
-        Raises: TooManyTimes.
+        Raises: UseError if there are too many of them.
         """
         times = self._find_times(self._presence, self._links, self._subscriptions)
         if times.size >= MOST_RANKS:
-            raise TooManyTimes(self.run.facts.name, times.size, MOST_RANKS - 1)
+            name = self.run.facts.name
+            raise UseError(
+                f"run '{name}' changes at {times.size:,} times, and the page shows "
+                f"{MOST_RANKS - 1:,} at most; choose a part of the time: "
+                f"vizpub explore {name} --from TIME --to TIME"
+            )
         return times
 
     def overlay(self, chosen: OverlayPart) -> dict[str, npt.NDArray[Any]]:

@@ -271,21 +271,6 @@ class OutOfRange(UseError):
 
 
 @dataclass(eq=False)
-class TooManyTimes(UseError):
-    """A run changes at more times than the explorer tells apart."""
-
-    run: str
-    times: int
-    most: int
-
-    def __str__(self) -> str:
-        return (
-            f"run '{self.run}' changes at {self.times:,} times, and the page shows {self.most:,} "
-            f"at most; choose a part of the time: vizpub explore {self.run} --from TIME --to TIME"
-        )
-
-
-@dataclass(eq=False)
 class OwnMetricFailed(UseError):
     """A user's function raised, or returned something other than its numbers."""
 
