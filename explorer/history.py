@@ -124,11 +124,9 @@ class History:
         """
         times = self._find_times(self._presence, self._links, self._subscriptions)
         if times.size >= MOST_RANKS:
-            name = self.run.facts.name
             raise UseError(
-                f"run '{name}' changes at {times.size:,} times, and the page shows "
-                f"{MOST_RANKS - 1:,} at most; choose a part of the time: "
-                f"vizpub explore {name} --from TIME --to TIME"
+                f"the run changes at {times.size:,} times, and the page shows {MOST_RANKS - 1:,} "
+                "at most; choose a part of the time with --from TIME --to TIME"
             )
         return times
 
