@@ -5,6 +5,7 @@
     ├── RunNotComplete                  the run is still loading or was never finished
     │   └── NothingCollected            it is collected, and has no interval yet
     ├── StoreBroken                     a run directory cannot be read
+    │   └── OtherFormat                 another version of vizpub has written it
     ├── DiskFull                        no space left where the run is written
     ├── UseError                        exit 2: the request cannot be fulfilled
     │   ├── InputError                  input that is missing or not understood
