@@ -5,6 +5,7 @@
     ├── RunNotComplete                  the run is still loading or was never finished
     │   └── NothingCollected            it is collected, and has no interval yet
     ├── StoreBroken                     a run directory cannot be read
+    │   └── OtherFormat                 another version of vizpub has written it
     ├── DiskFull                        no space left where the run is written
     ├── UseError                        exit 2: the request cannot be fulfilled
     │   ├── InputError                  input that is missing or not understood
@@ -35,7 +36,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from errno import EDQUOT, ENOSPC
-from pathlib import Path
 from typing import Any, ClassVar
 
 from vizpub.model.wording import shorten
@@ -219,16 +219,6 @@ class AmbiguousName(UseError):
         return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
 
 
-def not_writable(path: Path | str, error: OSError) -> UseError:
-    """Return what to raise for a file that cannot be written, with the reason and what to do."""
-    reason = cause_of(error)
-    if isinstance(error, IsADirectoryError):
-        reason = "it is a folder; give the name of a file"
-    elif isinstance(error, FileNotFoundError):
-        reason = f"there is no folder {Path(path).parent}"
-    return UseError(f"cannot write {path}: {reason}")
-
-
 def cause_of(error: Exception) -> str:
     """Return the reason of an error without its number and path, which messages name anyway."""
     return getattr(error, "strerror", None) or str(error)
@@ -279,21 +269,6 @@ class OutOfRange(UseError):
 
     def __str__(self) -> str:
         return f"{self.quantity} {self.value} is outside the run: {self.allowed}"
-
-
-@dataclass(eq=False)
-class TooManyTimes(UseError):
-    """A run changes at more times than the explorer tells apart."""
-
-    run: str
-    times: int
-    most: int
-
-    def __str__(self) -> str:
-        return (
-            f"run '{self.run}' changes at {self.times:,} times, and the page shows {self.most:,} "
-            f"at most; choose a part of the time: vizpub explore {self.run} --from TIME --to TIME"
-        )
 
 
 @dataclass(eq=False)
