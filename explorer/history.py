@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from vizpub.explorer.periods import (
     MOST_RANKS,
     RankedPeriods,
+    TooManyTimes,
     common,
     distinct,
     extend_periods,
@@ -26,7 +27,7 @@ from vizpub.explorer.periods import (
 )
 from vizpub.model.arrays import Int32s, Int64s
 from vizpub.model.clock import Clock
-from vizpub.model.errors import OutOfRange, UseError
+from vizpub.model.errors import OutOfRange
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.manifest import Since
 
@@ -107,7 +108,6 @@ class History:
         self.peer_names: list[str] = run.peers
         self.topic_names: list[str] = run.topics if run.stored.has("topics") else []
         self._pairs_of_layers: dict[Sequence[str] | None, RankedPeriods] = {}
-        """Of the layers that were asked for last."""
         self.overlays: dict[OverlayPart, dict[str, npt.NDArray[Any]]] = {}
         """The answer of `overlay` for the part that was asked for last."""
 
@@ -120,13 +120,13 @@ class History:
     def times(self) -> Int64s:
         """The ticks at which something or an interval begins or ends. A rank is a place among them.
 
-        Raises: UseError if there are too many of them.
+        Raises: TooManyTimes.
         """
         times = self._find_times(self._presence, self._links, self._subscriptions)
         if times.size >= MOST_RANKS:
-            raise UseError(
-                f"the run changes at {times.size:,} times, and the page shows {MOST_RANKS - 1:,} "
-                "at most; choose a part of the time with --from TIME --to TIME"
+            raise TooManyTimes(
+                f"the run changes at {times.size:,} times, the page shows {MOST_RANKS - 1:,} at "
+                f"most: vizpub explore {self.run.facts.name} --from TIME --to TIME"
             )
         return times
 

@@ -14,10 +14,15 @@ import numpy as np
 
 from vizpub.model.arrays import Int32s, Int64s, Integers
 from vizpub.model.clock import OPEN
+from vizpub.model.errors import UseError
 
 MOST_RANKS = 2**24
 """Above it a graphics card takes two ranks for one."""
 _NEVER = 2**31 - 1
+
+
+class TooManyTimes(UseError):
+    """A run changes at more times than the page tells apart."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,9 @@ def test_window_of_no_time_is_the_tick_itself(look: Look, plays: Plays) -> None:
     for window, is_there in ((0, False), (1, True)):
         looking.state(t=end, window=window)
         rows = looking.page.evaluate(
-            "ends => explorer.shown.rowsOf((a, b) => a === ends[0] && b === ends[1])", [src, dst]
+            """([from, to]) => explorer.shown.rowsOf(from).filter((row) =>
+            explorer.overlay.src[row] === from && explorer.overlay.dst[row] === to)""",
+            [src, dst],
         )
         assert bool(rows) is is_there
 
