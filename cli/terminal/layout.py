@@ -21,7 +21,7 @@ from vizpub.model.wording import NAME_HEAD
 _GAP = 2
 _LEAST = 12
 """No name is shortened below this, and no prose wrapped into less."""
-_NAME = 24
+_NAME = 25
 """A name of up to this many cells is for typing: it is shortened only where nothing else helps."""
 _PROSE = 24
 """Prose is wrapped into less only where shorter names do not help."""

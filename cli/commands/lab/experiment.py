@@ -114,10 +114,10 @@ def list_experiments(settings: Settings, output: Output) -> None:
         rows.append((name, measured.title, *cases, "no"))
     for name in shipped_names():
         small, full = (read_experiment(name, scale) for scale in _SCALES)
-        data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
+        data = ", ".join(d.scale for d in (small, full) if d.content.data) or "no"
         runs = [len(d.groups) * len(d.seeds()) for d in (small, full)]
         rows.append((name, full.content.title, *runs, data))
-    columns = ("experiment", "title", "runs small", "runs full", "needs outside data")
+    columns = ("experiment", "title", "runs small", "runs full", "outside data")
     show_rows(OutputRows(columns, rows), output, settings)
 
 
