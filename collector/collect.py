@@ -294,6 +294,8 @@ class Collector:
         certificate = str(listening.certificate.absolute()) if listening.certificate else None
         self._request.place.announce(url, tokens=listening.tokens, certificate=certificate)
         self._say(f"reports of run '{self._request.place.run}' are taken at {url}/reports")
+        if web.tokens:
+            self._say(f"tokens (report, read, admin) are in {web.tokens.folder.absolute()}")
         notify("READY=1")
         return server, serving
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import uvicorn
 from starlette.applications import Starlette
 from typer.testing import CliRunner
 
+from tests.support.collected import until
 from tests.support.words import naming, tells
 from vizpub.cli.main import app
 from vizpub.collector.closing import ClosingRules
@@ -208,6 +210,63 @@ def shown_by(config: uvicorn.Config, authority: trustme.CA) -> bool:
         return False
     finally:
         thread.join()
+
+
+def test_open_connections_stay_while_the_certificate_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, old, new = CollectionPlace(tmp_path, "lab"), trustme.CA(), trustme.CA()
+    issued(tmp_path, old)
+    answers, said = list[int](), list[str]()
+
+    def connect(authority: trustme.CA) -> http.client.HTTPSConnection:
+        trusting = ssl.create_default_context()
+        authority.configure_trust(trusting)
+        return http.client.HTTPSConnection("127.0.0.1", place.port(), timeout=20, context=trusting)
+
+    def ask(connection: http.client.HTTPSConnection, *, stays: bool = False) -> None:
+        token = (place.tokens / "read").read_text().strip()
+        try:
+            connection.request("GET", "/v1/runs/lab", headers={"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            answer.read()
+            answers.append(answer.status)
+        finally:
+            if not stays:
+                connection.close()
+
+    def rotate() -> None:
+        until(lambda: place.listener() is not None)
+        ask(older := connect(old), stays=True)
+        connected, _ = older.sock, issued(tmp_path, new)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+        def is_new() -> bool:
+            try:
+                ask(connect(new))
+            except ssl.SSLError:
+                return False
+            return True
+
+        until(is_new)
+        ask(older, stays=True)
+        assert older.sock is connected
+        older.close()
+        with pytest.raises(ssl.SSLError):
+            ask(connect(old))
+
+    class Rotated(RunMaker):
+        async def run(self) -> None:
+            await asyncio.to_thread(rotate)
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("vizpub.collector.collect.RunMaker", Rotated)
+    listening = ListenOptions(certificate=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    limits = IntakeLimits(reserve=1)
+    assert not collect(CollectRequest(place, limits=limits, listening=listening), said.append)
+    assert answers == [200, 200, 200]
+    tells("\n".join(said), place.tokens, "report", "read", "admin")
 
 
 def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> None:

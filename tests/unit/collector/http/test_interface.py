@@ -6,7 +6,9 @@ import asyncio
 import gzip
 import http.client
 import json
+import os
 import socket
+import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
@@ -16,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.collected import until
 from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
 from tests.support.words import tells
 from vizpub.collector.http import protocol
@@ -385,6 +388,34 @@ def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
         typed = [line.split(" ")[2] for line in text.splitlines() if line.startswith("# TYPE")]
         assert sorted(typed) == sorted(values)
         assert "peer=" not in text
+
+
+def test_reporter_in_bash_reports_and_says_what_is_refused(serve: Any, tmp_path: Path) -> None:
+    script = Path(__file__).parents[4] / "examples" / "report.sh"
+    (tmp_path / "token").write_text("any\n")
+
+    def reporter(served: Served, run: str, fields: str) -> subprocess.Popen[str]:
+        command = ["bash", str(script), f"http://127.0.0.1:{served.port}/v1/runs/{run}", "17"]
+        return subprocess.Popen(
+            [*command, "echo", fields],
+            env=os.environ | {"TOKEN_FILE": str(tmp_path / "token")},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    with serve() as served:
+        right = reporter(served, "lab", '{"neighbors": ["3"], "topics": ["news"]}')
+        wrong = reporter(served, "lab", '{"neighbors": 3}')
+        until(lambda: served.web.intake.counts["reports"] >= 1)
+        until(lambda: served.web.intake.counts["refused"] >= 1)
+        lost = reporter(served, "other", "{}")
+        assert "404" in lost.communicate(timeout=120)[1]
+        assert lost.returncode == 1
+        for process in (right, wrong):
+            process.terminate()
+        assert right.communicate(timeout=120)[1] == ""
+        tells(wrong.communicate(timeout=120)[1], "neighbors")
 
 
 def test_reporters_at_once_lose_nothing(serve: Any) -> None:

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Reports a peer to a collector, once per interval:
+#
+#   report.sh URL PEER COMMAND...
+#
+# COMMAND prints the fields of a report as JSON, such as {"neighbors": ["b"], "topics": ["news"]}.
+# TOKEN_FILE names a file with the token `report`; SSL_CERT_FILE one with the authority to trust.
+# While the collector is away, the last 1,000 reports wait. Needs bash 4.4 and curl.
+set -euo pipefail
+
+url=$1 peer=$2
+shift 2
+most=1000 waiting=() pause=1
+answer=$(mktemp)
+trap 'rm -f "$answer"' EXIT
+
+# ask METHOD PATH [BODY]: prints the status (000 = no answer); the answer is in the file $answer.
+ask() {
+    local options=(--silent --show-error --max-time 20 --output "$answer" --write-out '%{http_code}')
+    [[ -z ${3-} ]] || options+=(--header 'Content-Type: application/x-ndjson' --data-binary "$3")
+    : >"$answer"
+    if [[ -z ${TOKEN_FILE-} ]]; then
+        curl "${options[@]}" --request "$1" "$url$2" || true
+    else # its header comes from standard input, so no process list shows the token
+        curl "${options[@]}" --request "$1" --header @- "$url$2" \
+            <<<"Authorization: Bearer $(<"$TOKEN_FILE")" || true
+    fi
+}
+
+number() { sed -n "s/.*\"$1\": *\([0-9]\+\).*/\1/p" "$answer"; }
+
+fail() {
+    echo "report.sh: the collector refuses with $1: $(head -c 500 "$answer")" >&2
+    exit 1
+}
+
+last=-1
+while true; do
+    status=$(ask GET "")
+    case $status in
+    200) ;;
+    401 | 403 | 404) fail "$status" ;;
+    *)
+        echo "report.sh: no collector answers ($status); trying again in $pause s" >&2
+        sleep "$pause"
+        pause=$((pause < 30 ? pause * 2 : 30))
+        continue
+        ;;
+    esac
+    now=$(number now_us) length=$(number interval_us)
+    interval=$((now / length))
+    if ((interval > last)); then
+        fields=$("$@")
+        waiting+=("{\"format\": \"vizpub.report/1\", \"peer\": \"$peer\", \"interval\": $interval, ${fields#"{"}")
+        if ((${#waiting[@]} > most)); then waiting=("${waiting[@]: -most}"); fi
+        last=$interval
+    fi
+    if ((${#waiting[@]})); then
+        status=$(ask POST /reports "$(printf '%s\n' "${waiting[@]}")")
+        case $status in
+        202)
+            waiting=() pause=1
+            grep --silent '"refused": *0' "$answer" || cat "$answer" >&2
+            ;;
+        401 | 403 | 404) fail "$status" ;;
+        000 | 408 | 429 | 5*)
+            echo "report.sh: ${#waiting[@]} reports wait ($status)" >&2
+            ;;
+        *)
+            echo "report.sh: refused with $status: $(head -c 500 "$answer")" >&2
+            waiting=()
+            ;;
+        esac
+    fi
+    # Until a tenth of the next interval is over.
+    rest=$(((interval + 1) * length + length / 10 - now))
+    sleep "$((rest / 1000000)).$(printf '%06d' $((rest % 1000000)))"
+done
