@@ -17,6 +17,7 @@ trap 'rm -f "$answer"' EXIT
 # ask METHOD PATH [BODY]: prints the status (000 = no answer); the answer is in the file $answer.
 ask() {
     local options=(--silent --show-error --max-time 20 --output "$answer" --write-out '%{http_code}')
+    [[ -z ${SSL_CERT_FILE-} ]] || options+=(--cacert "$SSL_CERT_FILE")
     [[ -z ${3-} ]] || options+=(--header 'Content-Type: application/x-ndjson' --data-binary "$3")
     : >"$answer"
     if [[ -z ${TOKEN_FILE-} ]]; then
@@ -43,7 +44,7 @@ while true; do
     *)
         echo "report.sh: no collector answers ($status); trying again in $pause s" >&2
         sleep "$pause"
-        pause=$((pause < 30 ? pause * 2 : 30))
+        pause=$((pause < 15 ? pause * 2 : 30))
         continue
         ;;
     esac

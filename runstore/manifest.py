@@ -237,8 +237,8 @@ class Manifest:
         where there is none.
         """
         assert self.clock is not None
-        tolerance = int(self.options.get("gap_tolerance") or 0)
-        return max(self.clock.last - tolerance, self.clock.first - 1)
+        last = self.clock.last - int(self.options.get("gap_tolerance") or 0)
+        return max(last, self.clock.first - 1)
 
     @property
     def settled(self) -> int:
