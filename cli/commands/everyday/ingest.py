@@ -147,9 +147,9 @@ class ReadingOptions:
         typer.Option(
             metavar="LINKS",
             min=1,
-            show_default=f"{Measures.max_edge_visits:g}",
-            help="Sample metrics that would traverse more links per interval: n·(n+m) for "
-            "betweenness, 1/64 of that for distances.",
+            show_default=False,
+            help="Sample metrics that would traverse more links per interval (default: 2e10): "
+            "n·(n+m) for betweenness, 1/64 of that for distances.",
             rich_help_panel=RARE,
         ),
     ] = Measures.max_edge_visits
