@@ -33,7 +33,8 @@ def all_inputs(directory: Path, run: Manifest) -> Iterator[dict[str, Any]]:
     """The entry of every file, in the order in which they came; batches that were moved or restored
     with the workspace have their present path. Raises: StoreBroken.
     """
-    batches = Collected(directory.parents[1], directory.name).batches if run.collection else None
+    of = Collected(directory.parents[1], directory.name)
+    batches = of.batches if of.owns(run) else None
     for file in _stored_inputs(directory, run):
         moved = batches / Path(file["path"]).name if batches else None
         yield file | {"path": str(moved.absolute())} if moved and moved.exists() else file

@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from tests.support.collected import until
+from tests.support.reserved import Reserved
 from tests.support.words import naming, tells
 from vizpub.cli.main import app
 from vizpub.collector.closing import ClosingRules
@@ -41,10 +42,11 @@ from vizpub.collector.making.batch import Batch
 from vizpub.collector.making.batches import BatchJob
 from vizpub.collector.making.maker import RunMaker
 from vizpub.collector.place import CollectionPlace
-from vizpub.collector.reservation import NOT_OURS
+from vizpub.collector.reservation import NOT_OURS, reserve
 from vizpub.model.errors import RunLocked, UseError
+from vizpub.runstore.archive import export_run, import_run
 from vizpub.runstore.manifest import Manifest, write_manifest
-from vizpub.runstore.store import runs
+from vizpub.runstore.store import open_run, runs
 
 ROOT = Path(__file__).parents[3]
 
@@ -287,6 +289,28 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     Collector(end, print)
     assert end.job == what.job
     assert BatchJob(**end.job).gap_tolerance == 2
+
+
+def test_restored_collection_resumes_where_the_log_ended(tmp_path: Path) -> None:
+    case = Reserved(tmp_path / "ws")
+    case.append()
+    request = CollectRequest(CollectionPlace(tmp_path / "ws", "lab"))
+    lines = [
+        json.dumps(
+            {"format": "vizpub.report/1", "peer": peer, "interval": 0, "neighbors": []}
+        ).encode()
+        for peer in "abc"
+    ]
+    first = Collector(request, print)
+    asyncio.run(first._intake.take([json.dumps(request.header().to_json()).encode(), *lines]))
+    export_run(open_run(tmp_path / "ws", "lab"), tmp_path / "lab.tar", with_log=True)
+    import_run(tmp_path / "lab.tar", tmp_path / "other")
+    place = CollectionPlace(tmp_path / "other", "lab")
+    reserve(place)  # it owns its name, as before
+    second = Collector(CollectRequest(place), print)
+    assert second._intake.log.end == first._intake.log.end
+    assert second._intake.header == first._intake.header
+    assert asyncio.run(second._intake.take(lines)).accepted == 3
 
 
 def test_end_of_what_nobody_reported_to_leaves_the_name_free(tmp_path: Path) -> None:

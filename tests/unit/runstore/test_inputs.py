@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.reserved import Reserved
 from tests.support.tables import EMPTY
+from vizpub.runstore import durable
 from vizpub.runstore.inputs import LISTED, all_inputs, shorten_inputs
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.writer import writing
@@ -46,3 +48,15 @@ def test_fed_run_lists_few_of_its_files_and_knows_all(tmp_path: Path) -> None:
         for file in (entry(n, "torn" if n % 100 == 7 else None) for n in range(4 * LISTED))
     }
     assert run.input_size == (4 * LISTED, sum(range(4 * LISTED)))
+
+
+def test_batches_are_where_the_workspace_is(tmp_path: Path) -> None:
+    """A collected run that was restored, or moved with its workspace, can be settled."""
+    case = Reserved(tmp_path)
+    durable.write(case.of.batches / "2.ndjson", "a batch")
+    case.append(inputs=(entry(1), entry(2)))
+    directory = tmp_path / "runs/lab"
+    paths = [file["path"] for file in all_inputs(directory, case.stored)]
+    assert paths == ["/in/1.ndjson", str(case.of.batches / "2.ndjson")]
+    case.of.identify()  # another collection of that name
+    assert [file["path"] for file in all_inputs(directory, case.stored)][1] == "/in/2.ndjson"
