@@ -58,7 +58,7 @@ PROGRAMS = {
             fi
             command=$(sed -z 's/\\\\\\n//g' "$file" | sed -n 's/^ExecStart=//p' | sed "s/%i/$run/g")
             # shellcheck disable=SC2086
-            eval "setsid $command" >>"$BOX/$run.journal" 2>&1 &
+            eval "exec setsid $command" >"$BOX/$run.journal" 2>&1 &
             echo $! >"$BOX/$run.pid"
             until grep -q 'tokens' "$BOX/$run.journal"; do
                 kill -0 "$(cat "$BOX/$run.pid")" || { cat "$BOX/$run.journal" >&2; exit 1; }
@@ -160,14 +160,14 @@ def served_certificate(machine: Machine) -> str:
 
 
 def test_commands_of_the_page_do_what_it_says(machine: Machine) -> None:
-    section, printed = "", {}
+    section, printed = "", dict[str, str]()
     for match in BLOCK.finditer(PAGE.read_text()):
         section = match[1] or section
         if not match[2]:
             continue
         if section == "Back-up and restore":
             until(lambda: last_of(machine.place) >= 1)
-        printed[section] = machine.run(match[2])
+        printed[section] = printed.get(section, "") + machine.run(match[2])
     assert printed["Install"].startswith("vizpub ")
     tokens = str(machine.place.tokens)
     assert f"{machine.ports['8443']}/v1/runs/lab/reports" in printed["Start"]
