@@ -11,13 +11,14 @@ from benchmarks.appended import append
 from benchmarks.growth import growth
 from benchmarks.history import history
 from benchmarks.page import write_page
-from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, spark
+from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, periods, spark
 from benchmarks.sizes import SIZES
 from vizpub.model.errors import VizpubError
 
 USUAL: dict[str, Part] = {
     "kernels": kernels,
     "spark": spark,
+    "periods": periods,
     "ingest": ingest_part("ingest", "none"),
     "ingest-exact": ingest_part("ingest-exact", "exact"),
     "igraph": one_by_one("igraph", 10),

@@ -170,7 +170,31 @@ def _ingest(parts: Part) -> str:
         steps = parts[part]["steps"].values()
         total += [number(sum(step[kind] for step in steps)) for kind in ("mean", "cpu_mean")]
         total.append(number(parts[part]["peak_mb"]))
-    return "### From reports to metrics, stage by stage\n\n" + table(header, [*rows, total])
+    title = "### From reports to metrics, stage by stage\n\n"
+    return title + table(header, [*rows, total]) + _yardstick(parts, shown)
+
+
+def _yardstick(parts: Part, shown: Mapping[str, str]) -> str:
+    """Ingests as multiples of DuckDB's periods of the same reports."""
+    if "periods" not in parts:
+        return ""
+    limit, (version,) = parts["periods"]["steps"]["periods"], parts["periods"]["versions"].values()
+    text = (
+        f"\nDuckDB {version} makes nothing but the periods of the links from these reports: "
+        f"{number(limit['mean'])} s, {number(limit['cpu_mean'])} processor s. As multiples:\n\n"
+    )
+    rows = []
+    for part, label in shown.items():
+        steps = parts[part]["steps"]
+        names = list(steps)
+        for reach in ("periods", names[-1]):
+            spent = [steps[name] for name in names[: names.index(reach) + 1]]
+            cells = (
+                f"{number(sum(step[kind] for step in spent) / limit[kind])}×"
+                for kind in ("mean", "cpu_mean")
+            )
+            rows.append([label, reach, *cells])
+    return text + table(["ingest", "until", "wall", "processor"], rows)
 
 
 def _stage_cells(parts: Part, shown: Iterable[str], stage: str) -> list[str]:

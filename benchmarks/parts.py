@@ -119,6 +119,15 @@ def one_by_one(name: str, count: int) -> Part:
     return run
 
 
+def periods(bench: Bench) -> Json:
+    """The periods of links from the same reports, by DuckDB."""
+    out = bench.folder("periods") / "links.parquet"
+    outcome = bench.program("periods", bench.inputs.reports, out, bench.size.intervals - 1)
+    inside = pq.read_table(bench.inputs.versions / "links.parquet")
+    require_same("periods", inside, pq.read_table(out), "src", "dst", "valid_from")
+    return outcome
+
+
 def ingest_part(name: str, betweenness: str) -> Part:
     """A whole ingest."""
 

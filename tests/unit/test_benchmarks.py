@@ -221,6 +221,21 @@ class TestResults:
         assert "| igraph 1.0, 5 of 50 intervals | ≈ 30 (60×) | – | ≈ 60 (120×) |" in text
         assert "Spark" not in text
 
+    def test_ingest_is_shown_as_multiples_of_duckdbs_periods(self) -> None:
+        about = {"date": "today", "load": [0, 1], "versions": {"duckdb": "1.0"}, "peak_mb": 1}
+        about["machine"] = dict.fromkeys(
+            ("processor", "processors", "memory_gb", "system", "python"), "?"
+        )
+
+        def step(wall: float, processor: float) -> dict[str, float]:
+            return {"mean": wall, "cpu_mean": processor, "peak_mb": 1}
+
+        steps = {"read": step(6, 9), "periods": step(4, 7), "metrics": step(10, 4)}
+        kept = {"periods": {"steps": {"periods": step(5, 8)}}, "ingest": {"steps": steps}}
+        text = page({"L": {part: {**about, **outcome} for part, outcome in kept.items()}})
+        assert "| NDJSON, no betweenness | periods | 2× | 2× |\n" in text
+        assert "| NDJSON, no betweenness | metrics | 4× | 2.5× |\n" in text
+
     def test_explorer_is_shown_with_its_sizes(self) -> None:
         machine = ("processor", "processors", "memory_gb", "system", "python")
         figures: dict[str, Any] = {
