@@ -71,7 +71,7 @@ class MeasuredExperiment:
 
     def describe(self, scale: str) -> Iterator[str]:
         """Yield the lines that `vizpub lab experiment show` prints."""
-        yield from (self.title, "", *self.about.strip().splitlines(), "")
+        yield from (self.title, "", " ".join(self.about.split()), "")
         yield from (f"source: {self.source}", *self.describe_cases(scale))
         yield from ("notes:", *(f"  {note}" for note in self.notes))
 

@@ -106,7 +106,8 @@ def metrics(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="overlay|peers|topics|messages|mixing|assortativity|percolation|gauges",
+            metavar="TABLE",
+            help="overlay, peers, topics, messages, mixing, assortativity, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +17,7 @@ from vizpub.cli.groups import command_group
 from vizpub.cli.options import Master, Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
+from vizpub.cli.terminal.streams import terminal_width
 from vizpub.machine.files import make_folder
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
@@ -137,13 +141,27 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
         lines = measured_experiment(name).describe(scale)
     else:
         lines = _description_lines(read_experiment(name, scale))
+    width = terminal_width(sys.stdout)
     with open_output(None) as out:
-        out.writelines(f"{line}\n" for line in lines)
+        for paragraph in "\n".join(lines).splitlines():
+            out.write(f"{_wrap(paragraph, width) if width else paragraph}\n")
+
+
+def _wrap(paragraph: str, width: int) -> str:
+    """Break a paragraph between words; of an entry, the lines after the first are indented."""
+    entry = re.match(r"( *)[^.:]+: ", paragraph)
+    return textwrap.fill(
+        paragraph,
+        width,
+        subsequent_indent=f"{entry[1]}  " if entry else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _description_lines(experiment: Experiment) -> Iterator[str]:
     content = experiment.content
-    yield from (content.title, "", content.about.strip(), "", f"source: {content.source}")
+    yield from (content.title, "", " ".join(content.about.split()), "", f"source: {content.source}")
     yield f"everywhere: {_parameter_text(content.world)}"
     yield f"seeds: {', '.join(map(str, experiment.seeds()))}"
     for system in content.systems:
@@ -152,7 +170,7 @@ def _description_lines(experiment: Experiment) -> Iterator[str]:
         if setting.name:
             yield f"setting {setting.name}: {_parameter_text(setting.parameters)}"
     yield from (f"data {data.file}: {data.source}" for data in content.data)
-    for title, claims in (("claims", content.published), ("own expectations", content.expected)):
+    for title, claims in (("published claims", content.published), ("own expectations", content.expected)):
         if claims:
             yield f"{title}:"
         for claim in claims:

@@ -28,7 +28,7 @@ from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.tables import table
 from vizpub.questions.run import Run
-from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.manifest import Manifest, Since
 from vizpub.runstore.store import StoredRun
 from vizpub.runstore.writer import writing
 
@@ -322,12 +322,16 @@ def test_comparison_of_all_metrics_reads_no_column_more_than_twice(
     scan = StoredRun.scan
 
     def counted(
-        stored: StoredRun, name: str, columns: Sequence[str] | None = None, where: Any = None
+        stored: StoredRun,
+        name: str,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        since: Since | None = None,
     ) -> Iterator[pa.RecordBatch]:
         asked = columns or table(name).names
         below = [column for column in table(name).names if re.search(rf"\b{column}\b", str(where))]
         found.update((name, column) for column in {*asked, *below})
-        return scan(stored, name, columns, where)
+        return scan(stored, name, columns, where, since)
 
     monkeypatch.setattr(StoredRun, "scan", counted)
     measure_runs([run], ComparisonRequest(tuple(metric_names())))
