@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NOTHING_TO_PLOT = "there is nothing to plot"
 NO_FORMAT = "is not a format for figures"
+TOO_SMALL = "the figure has no room for its axes in"
 
 FORMATS = ("png", "svg", "pdf")
 PANEL_HEIGHT = 2.2
@@ -36,8 +37,13 @@ def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     if form not in FORMATS:
         raise UseError(f"'{form}' {NO_FORMAT}; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with figure_style(), without_glyph_warnings():
-        figure.savefig(out, format=form, metadata=undated[form])
+    with figure_style(), without_glyph_warnings(), warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            figure.savefig(out, format=form, metadata=undated[form])
+        except UserWarning:
+            size = "{:.3g} × {:.3g} in".format(*figure.get_size_inches())
+            raise UseError(f"{TOO_SMALL} {size}; give a larger --size") from None
 
 
 @contextmanager

@@ -271,7 +271,7 @@ def test_part_has_the_rows_of_its_window_topic_and_layers(
         for name in ("links", "subscriptions")
     }
     of_topic = [row for row in touched["subscriptions"] if row["topic"] == TOPIC]
-    members = {row["peer"] for row in run.rows["subscriptions"] if row["topic"] == TOPIC}
+    members = {row["peer"] for row in of_topic}
     assert totals == {
         "metrics/overlay": WINDOW[1] - WINDOW[0] + 1,
         "subscriptions": len(of_topic),

@@ -101,12 +101,12 @@ def test_experiment_on_channels_reports_its_combinations(
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
-    look = "--style dark --size 9x6cm"
+    look = "--style dark --size 18x12cm"
     told = vizpub(f"lab experiment run channels --runs 1 --out {tmp_path} {look}").stderr
     tells(told, "of 2", "8 unknown")
     for picture in (tmp_path / "figures").glob("*.png"):
         with Image.open(picture) as image:
-            assert image.size == pytest.approx((9 / 2.54 * 150, 6 / 2.54 * 150), abs=1)
+            assert image.size == pytest.approx((18 / 2.54 * 150, 12 / 2.54 * 150), abs=1)
             assert max(image.convert("RGB").getpixel((1, 1))) < 60  # a dark ground
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.count("\n| pc | offline-c |") == 6
