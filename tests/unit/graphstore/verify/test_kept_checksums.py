@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -173,6 +174,7 @@ def test_sums_of_nodes_are_those_of_nodes_with_properties(step: NodeStep) -> Non
         "size": pa.array([5, None, None, -8], pa.int64()),
         "topic": pa.array(["ab", None, "c", None], pa.string()),
         "complete": pa.array([True, None, None, False], pa.bool_()),
+        "delay": pa.array([-1.5, None, 2.0**42, 0.1], pa.float64()),
     }
     if not step.creates:  # it adds to nodes of which it names the key alone
         del columns["run"]
@@ -181,15 +183,16 @@ def test_sums_of_nodes_are_those_of_nodes_with_properties(step: NodeStep) -> Non
     for part in (slice(0, 2), slice(2, 4)):
         of = [pa.RecordBatch.from_pydict(rows), nodes]
         sums.add_nodes(step, *(b.slice(part.start, 2) for b in of), "p")
-    described = [
-        [3, 2**30, 5, 0, 2, 2, 1, 1],
-        [1, 9, -1, -1, 1, 2, -1, -1],
-        [2, 11, -8, 0, -1, -1, 0, 1],
+    high, low = divmod(int(Fraction(0.1) * 2**60), 2**40)
+    described = [  # of the number of properties, the id, and each property as two integers
+        [4, 2**30, 5, 0, 2, 2, 1, 1, -3 * 2**19, 3],
+        [2, 9, -1, -1, 1, 2, -1, -1, 0, -3],
+        [3, 11, -8, 0, -1, -1, 0, 1, high, 3 + low],
     ]
-    properties = 6 + (8 if step.creates else 0)
+    properties = 9 + (8 if step.creates else 0)
     expected = [3, properties, *(sum(_chain(row, prime) for row in described) for prime in PRIMES)]
     assert sums.part(step.table, "p")[step.statement] == expected
-    assert sums.names[step.statement] == ["size", "topic", "complete"]
+    assert sums.names[step.statement] == ["size", "topic", "complete", "delay"]
 
 
 def _chain(row: list[int], prime: int) -> int:
