@@ -170,7 +170,10 @@ def _description_lines(experiment: Experiment) -> Iterator[str]:
         if setting.name:
             yield f"setting {setting.name}: {_parameter_text(setting.parameters)}"
     yield from (f"data {data.file}: {data.source}" for data in content.data)
-    for title, claims in (("published claims", content.published), ("own expectations", content.expected)):
+    for title, claims in (
+        ("published claims", content.published),
+        ("own expectations", content.expected),
+    ):
         if claims:
             yield f"{title}:"
         for claim in claims:
