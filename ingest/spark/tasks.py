@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import chdir, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,7 +28,8 @@ def run_in_tasks(
 ) -> list[_R]:
     """Return `[function(item) for item in items]`, with each call in a task of its own.
 
-    Arguments and results must be small and picklable; large results go to files.
+    Arguments and results must be small and picklable; large results go to files. Tasks work in
+    the folder of this process, where an executor has it.
     `step` names the work in the progress; `scratch` holds Spark's temporary files.
 
     Raises: JavaMissing, SparkFailed; the first VizpubError of a call, after all calls.
@@ -35,15 +37,19 @@ def run_in_tasks(
     with vizpub_errors(scratch), spark_session(scratch, master=master, quick=True) as spark:
         tasks = spark.sparkContext.parallelize(items, len(items))
         with watch_progress(spark, step, progress):
-            outcomes = tasks.map(partial(_call_or_error, function)).collect()
+            outcomes = tasks.map(partial(_call_or_error, function, Path.cwd())).collect()
     if errors := [outcome for outcome in outcomes if isinstance(outcome, VizpubError)]:
         raise errors[0]
     return [outcome for outcome in outcomes if not isinstance(outcome, VizpubError)]
 
 
-def _call_or_error(function: Callable[[_T], _R], item: _T) -> _R | VizpubError:
-    """Return the result of a call, or its VizpubError, which Spark must not retry."""
+def _call_or_error(function: Callable[[_T], _R], folder: Path, item: _T) -> _R | VizpubError:
+    """Return the result of a call, or its VizpubError, which Spark must not retry.
+
+    Items may name files by relative paths, and a kept session was started in another folder.
+    """
     try:
-        return function(item)
+        with chdir(folder) if folder.is_dir() else nullcontext():
+            return function(item)
     except VizpubError as error:
         return error
