@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from contextlib import chdir, nullcontext
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -48,8 +49,9 @@ def _call_or_error(function: Callable[[_T], _R], folder: Path, item: _T) -> _R |
 
     Items may name files by relative paths, and a kept session was started in another folder.
     """
+    with suppress(OSError):  # another machine may not have it
+        os.chdir(folder)
     try:
-        with chdir(folder) if folder.is_dir() else nullcontext():
-            return function(item)
+        return function(item)
     except VizpubError as error:
         return error
