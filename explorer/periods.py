@@ -77,9 +77,12 @@ def extend_periods(
 ) -> RankedPeriods:
     """The periods of rows of which those that reached a rank have `changed` (key, begin, end)."""
     is_open = (periods.end >= rank) & (periods.begin < rank)
-    before = periods.key[is_open], periods.begin[is_open], np.full(is_open.sum(), rank, np.int32)
-    columns = zip(before, changed, strict=True)
-    recent = join_periods(*(np.concatenate(pair) for pair in columns))
+    ends = np.full(is_open.sum(), rank, np.int32)
+    recent = join_periods(
+        np.concatenate([periods.key[is_open], changed[0]]),
+        np.concatenate([periods.begin[is_open], changed[1]]),
+        np.concatenate([ends, changed[2]]),
+    )
     closed = periods.end < rank
     key = np.concatenate([periods.key[closed], recent.key])
     order = np.argsort(key, kind="stable")  # of one key, recent periods begin after closed ones
