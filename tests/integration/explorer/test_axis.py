@@ -98,6 +98,8 @@ def test_axis_shows_a_part_of_the_time(look: Look, plays: Plays) -> None:
     expect_axis(page, last + 1, 2 * last + 1 - first)
     page.keyboard.press("Home")
     expect_axis(page, run.first, run.first + last - first)
+    # The address follows a move within 150 ms.
+    expect(page).to_have_url(re.compile(f"from={run.first}&until={run.first + last - first}"))
     page.reload()
     looking.wait()
     expect_axis(page, run.first, run.first + last - first)
