@@ -1,4 +1,6 @@
-"""Writes rows of a run again: where an append replaces others of their file, or to join parts."""
+"""Writes files of tables: new ones, and rows of a run again, where an append replaces others of
+their file, or to join parts.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -19,6 +23,44 @@ from vizpub.runstore.store import StoredTable, reading
 
 Fresh = Callable[[str], Path]
 """Gives a new directory for a table, which is not there yet."""
+_GROUP_ROWS = 1 << 17
+
+
+class TableFile:
+    """A new file of a table. Rows are held until they fill a row group, however few come at once:
+    each group costs whoever reads the file, and takes some kilobytes.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        """Begin the file, with the columns of a schema as stored_schema gives it."""
+        self._file = pq.ParquetWriter(path, schema, **PARQUET)
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        self._held.append(rows)
+        self._rows += len(rows)
+        if self._rows >= _GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is held, and the end of the file."""
+        self._flush()
+        self._file.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            rows = pa.Table.from_batches(self._held).cast(self._file.schema)
+            self._file.write_table(rows, row_group_size=_GROUP_ROWS)
+            self._held.clear()
+            self._rows = 0
 
 
 def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
@@ -70,9 +112,9 @@ def _write_rows(
     with reading(first):
         schema = stored_schema(pq.read_schema(first))
     path = directory / f"{uuid4().hex}.parquet"
-    with pq.ParquetWriter(path, schema, **PARQUET) as file:
+    with TableFile(path, schema) as file:
         for batch in StoredTable(run, name, tuple(parts), schema).scan(where=where):
-            file.write_batch(batch)
+            file.write(batch)
     stored = describe_file(path)
     if not stored.rows:
         path.unlink()

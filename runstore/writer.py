@@ -44,7 +44,7 @@ DATA = "data"
 
 _OF_A_SIZE = 4
 """So many parts of a size, within a factor of eight, become one."""
-_LEAST_PART = 1 << 11
+_LEAST_PART = 1 << 8
 """Parts of fewer rows count as of one size."""
 KEPT_SECONDS = 600
 """Readers of a run have so long to read what a commit lets go."""
@@ -311,7 +311,7 @@ def _touch(path: Path, at: float) -> None:
 
 def first_to_merge(rows: Sequence[int]) -> int:
     """The place of the first of the parts, given by their rows, that belong into one with all that
-    follow; behind the last, if none do. Tables of less than 2⁴¹ rows never have more than 32 parts.
+    follow; behind the last, if none do. Tables of less than 2³⁸ rows never have more than 32 parts.
     """
     sizes = [max(count, _LEAST_PART).bit_length() // 3 for count in rows]
     for place, size in enumerate(sizes):

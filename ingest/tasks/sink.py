@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from vizpub.runstore import durable
-from vizpub.runstore.integrity import PARQUET, describe_file, stored_schema
+from vizpub.runstore.integrity import describe_file, stored_schema
 from vizpub.runstore.manifest import StoredFile
+from vizpub.runstore.rewriting import TableFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _WRITTEN = "table string, file string, summary string"
-_GROUP_ROWS = 1 << 17
 
 
 _Files = tuple[StoredFile, ...]
@@ -76,37 +75,24 @@ class _Sink:
     def __init__(self, directories: Mapping[str, str]) -> None:
         self._directories = directories
         self._file = f"{uuid4().hex}.parquet"
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._files: dict[str, TableFile] = {}
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
         """Add rows to a table."""
-        held = self._held.setdefault(name, [])
-        held.append(rows)
-        if sum(map(len, held)) >= _GROUP_ROWS:
-            self._flush(name)
+        if name not in self._files:
+            self._path(name).parent.mkdir(parents=True, exist_ok=True)
+            self._files[name] = TableFile(self._path(name), stored_schema(rows.schema))
+        self._files[name].write(rows)
 
     def close(self) -> Iterator[tuple[str, StoredFile]]:
         """Close and sync all files, which then survive a power cut. Yield (table, file) pairs."""
-        for name in self._held:
-            self._flush(name)
-            self._writers[name].close()
+        for name, file in self._files.items():
+            file.close()
             durable.sync_file(self._path(name))
             yield name, describe_file(self._path(name))
 
     def _path(self, name: str) -> Path:
         return Path(self._directories[name], self._file)
-
-    def _flush(self, name: str) -> None:
-        if not (held := self._held[name]):
-            return
-        schema = stored_schema(held[0].schema)
-        rows = pa.Table.from_batches(held).cast(schema)
-        held.clear()
-        if name not in self._writers:
-            self._path(name).parent.mkdir(parents=True, exist_ok=True)
-            self._writers[name] = pq.ParquetWriter(self._path(name), schema, **PARQUET)
-        self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
 def write_tables(rows: DataFrame, fold: Fold, tables: Mapping[str, OutputTable]) -> _WriteResult:

@@ -27,7 +27,7 @@ from vizpub.model.tables import LINKS
 from vizpub.runstore import durable
 from vizpub.runstore import writer as writer_module
 from vizpub.runstore.leftovers import LET_GO, sweep
-from vizpub.runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
+from vizpub.runstore.manifest import FILE, Cut, Manifest, Part, Since, read_manifest, write_manifest
 from vizpub.runstore.run_lock import NO_DIRECTORY
 from vizpub.runstore.store import StoredRun, open_run, runs
 from vizpub.runstore.writer import (
@@ -514,6 +514,20 @@ class TestMerging:
                 assert len(sizes) < 32, seed
             assert sum(sizes) == sum(grown)
             assert written < 40 * sum(grown), seed
+
+    def test_merged_part_is_one_row_group(self, tmp_path: Path) -> None:
+        """Groups of an append's few rows would each take kilobytes, and time of each reader."""
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            parts: tuple[Part, ...] = ()
+            for seed in range(30):
+                parts = writer.merge("links", parts)
+                parts = writer.entry(write(writer, "links", links(7, seed)), parts).parts
+            joined = max(parts, key=lambda part: part.rows)
+            assert joined.rows > 100
+            (file,) = joined.files or ()
+            stored = pq.read_metadata(writer.directory / joined.directory / file.name)
+            assert stored.num_row_groups == 1
 
     def test_merged_parts_have_the_rows_that_are_valid(self, tmp_path: Path) -> None:
         """And only files that may have the wanted rows are opened."""
