@@ -167,30 +167,31 @@ def test_checksums_that_cannot_be_read_are_none() -> None:
 
 @pytest.mark.parametrize("step", NODE_STEPS, ids=lambda step: step.statement)
 def test_sums_of_nodes_are_those_of_nodes_with_properties(step: NodeStep) -> None:
-    ids = [2**30, 7, 9, 11]
+    ids = [2**30, 7, 9, 11, 13]
     columns: dict[str, pa.Array] = {
         "key": pa.array([f"r/{node}" for node in ids]),
-        "run": pa.array(["r"] * 4, pa.string()),
-        "size": pa.array([5, None, None, -8], pa.int64()),
-        "topic": pa.array(["ab", None, "c", None], pa.string()),
-        "complete": pa.array([True, None, None, False], pa.bool_()),
-        "delay": pa.array([-1.5, None, 2.0**42, 0.1], pa.float64()),
+        "run": pa.array(["r"] * 5, pa.string()),
+        "size": pa.array([5, None, None, -8, 6], pa.int64()),
+        "topic": pa.array(["ab", None, "c", None, None], pa.string()),
+        "complete": pa.array([True, None, None, False, None], pa.bool_()),
+        "delay": pa.array([-1.5, None, 2.0**42, 0.1, None], pa.float64()),
     }
     if not step.creates:  # it adds to nodes of which it names the key alone
         del columns["run"]
     nodes, rows = pa.RecordBatch.from_pydict(columns), {step.key: pa.array(ids, pa.int32())}
     sums = Checksums(Partitions(Clock(last=9)))
-    for part in (slice(0, 2), slice(2, 4)):
+    for start in (0, 2, 4):
         of = [pa.RecordBatch.from_pydict(rows), nodes]
-        sums.add_nodes(step, *(b.slice(part.start, 2) for b in of), "p")
+        sums.add_nodes(step, *(b.slice(start, 2) for b in of), "p")
     high, low = divmod(int(Fraction(0.1) * 2**60), 2**40)
     described = [  # of the number of properties, the id, and each property as two integers
         [4, 2**30, 5, 0, 2, 2, 1, 1, -3 * 2**19, 3],
         [2, 9, -1, -1, 1, 2, -1, -1, 0, -3],
         [3, 11, -8, 0, -1, -1, 0, 1, high, 3 + low],
+        [1, 13, 6, 0, -1, -1, -1, -1, -1, -1],
     ]
-    properties = 9 + (8 if step.creates else 0)
-    expected = [3, properties, *(sum(_chain(row, prime) for row in described) for prime in PRIMES)]
+    properties = 10 + (10 if step.creates else 0)
+    expected = [4, properties, *(sum(_chain(row, prime) for row in described) for prime in PRIMES)]
     assert sums.part(step.table, "p")[step.statement] == expected
     assert sums.names[step.statement] == ["size", "topic", "complete", "delay"]
 
