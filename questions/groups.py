@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.model.clock import OPEN
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import COUNTS
 from vizpub.model.run import AUDIENCE, DUPLICATES
@@ -172,7 +173,7 @@ def sampled_by(run: NamedRun) -> str:
     (vizpub.model.clock.Clock.sampled).
     """
     ticks = run.clock.ticks_per_interval
-    last = f"CASE WHEN valid_to = 9223372036854775807 THEN $last ELSE valid_to // {ticks} - 1 END"
+    last = f"CASE WHEN valid_to = {OPEN} THEN $last ELSE valid_to // {ticks} - 1 END"
     begin, end = f"greatest(valid_from // {ticks}, $first)", f"least({last}, $last) + 1"
     return f"unnest(range({begin}, {end}))::INTEGER AS interval"
 
@@ -197,8 +198,6 @@ def peers_by_group(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
 
     Raises: UnknownName, UseError for a run without attributes.
     """
-    import duckdb
-
     check_attribute(run, key)
     columns = []
     for field in rows.schema:
@@ -214,10 +213,7 @@ def peers_by_group(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
         columns="".join(f", {text}" for text in columns),
         holds=holds_at(end_of_interval(run)),
     )
-    with duckdb.connect() as database:
-        database.register("rows", rows)
-        database.register("attributes", run.stored.read("attributes"))
-        return database.sql(statement, params={"key": key}).to_arrow_table()
+    return _with_attributes(run, key, rows, statement)
 
 
 def values_at(run: NamedRun, key: str, tick: int) -> dict[int, str]:
@@ -236,8 +232,6 @@ def add_groups(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
 
     Raises: UnknownName, UseError for a run without attributes.
     """
-    import duckdb
-
     check_attribute(run, key)
     peer = "peer" if "peer" in rows.column_names else "publisher"
     statement = (
@@ -245,11 +239,18 @@ def add_groups(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
         f'SELECT rows.*, v.value AS "group" FROM rows LEFT JOIN valued v '
         f"ON v.peer = rows.{peer} AND {holds_at(end_of_interval(run))} ORDER BY place"
     )
+    placed = rows.append_column("place", pa.array(range(rows.num_rows)))
+    return _with_attributes(run, key, placed, statement).drop_columns(["place"])
+
+
+def _with_attributes(run: NamedRun, key: str, rows: pa.Table, statement: str) -> pa.Table:
+    """The answer to a question about `rows` and the run's `attributes`."""
+    import duckdb
+
     with duckdb.connect() as database:
-        database.register("rows", rows.append_column("place", pa.array(range(rows.num_rows))))
+        database.register("rows", rows)
         database.register("attributes", run.stored.read("attributes"))
-        answer = database.sql(statement, params={"key": key}).to_arrow_table()
-    return answer.drop_columns(["place"])
+        return database.sql(statement, params={"key": key}).to_arrow_table()
 
 
 def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool) -> pa.Table:

@@ -71,10 +71,6 @@ class AttributeFile(NamedTuple):
         return {"path": self.path, "sha256": self.sha256}
 
 
-class _BadLines(Exception):
-    """Problems of a file, by line."""
-
-
 def read_attribute_files(paths: Iterable[str]) -> list[AttributeFile]:
     """Read side files. Raises: InputError for a file that cannot be read or has other columns, and
     for lines that are no values.

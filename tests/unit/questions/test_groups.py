@@ -41,16 +41,6 @@ def about(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-@pytest.fixture(params=range(4))
-def played(request: pytest.FixtureRequest, tmp_path: Path) -> Played:
-    return play_groups(tmp_path, request.param)
-
-
-@pytest.fixture
-def run(played: Played, tmp_path: Path) -> Run:
-    return Run.open(tmp_path, played.name)
-
-
 class TestPeers:
     def test_counts_are_added_and_numbers_averaged(self, played: Played, run: Run) -> None:
         groups: dict[Any, list[Row]] = defaultdict(list)

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import networkx as nx
 import pytest
 
-from tests.support.grouped import KEY, play_groups, value_at
+from tests.support.grouped import KEY, value_at
 from tests.support.played import LAYERS, Played
 from tests.support.words import naming
 from vizpub.model.errors import UnknownName
 from vizpub.questions.run import Run, Where
-
-
-@pytest.fixture(params=range(6))
-def played(request: pytest.FixtureRequest, tmp_path: Path) -> Played:
-    return play_groups(tmp_path, request.param)
-
-
-@pytest.fixture
-def run(played: Played, tmp_path: Path) -> Run:
-    return Run.open(tmp_path, played.name)
 
 
 def graph_at(played: Played, interval: int, layer: str) -> nx.DiGraph:
