@@ -7,7 +7,7 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -148,7 +148,7 @@ class LineReader:
         """Yield the rows of a split."""
         tally, run = ReportTally(), header_of_lines(split.path).get("run")
         for some in _group_lines(lines(split, self.max_line)):
-            texts = pa.array((b"" if line.fault else line.text for line in some), pa.string())
+            texts = _string_array([b"" if line.fault else line.text for line in some])
             is_plain, facts = find_plain_reports(texts)
             if is_plain.any():
                 numbers = np.array([line.number for line in some])[is_plain]
@@ -227,6 +227,14 @@ def record_row(
     """Return the row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
     return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
+
+
+def _string_array(texts: Sequence[bytes]) -> pa.StringArray:
+    """Return an array of texts that are UTF-8, which is not checked again."""
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum([*map(len, texts)], out=offsets[1:])
+    content = pa.py_buffer(b"".join(texts))
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), content)
 
 
 def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:

@@ -8,7 +8,7 @@ go to the decoders of vizpub.ingest.sources.reports.decoding.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -34,14 +34,13 @@ _SPACE = r"[ \t\r]*"
 _MOST_GAUGES = next(of.most for of in REPORT.fields.values() if isinstance(of, Numbers))
 _FACTS = """
     SELECT
-        unnest(json_transform(text, '{
-            "format": "VARCHAR", "run": "VARCHAR",
-            "peer": "VARCHAR", "interval": "BIGINT", "seq": "BIGINT"
-        }')),
-        json_keys(text) AS keys,
-        CASE WHEN contains(text, '"gauges"') THEN json_keys(text, '$.gauges') END AS gauges
+        unnest(json_transform(
+            text, '{"run": "VARCHAR", "peer": "VARCHAR", "interval": "BIGINT", "seq": "BIGINT"}'
+        )),
+        json_keys(text) AS names
     FROM texts
 """
+_GAUGES = "SELECT json_keys(text, '$.gauges') AS names FROM texts"
 
 
 def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
@@ -54,25 +53,28 @@ def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     database = _database()
     database.register("texts", pa.table({"text": texts.filter(is_plain)}))
     facts = database.sql(_FACTS).to_arrow_table()
-    has_all = [facts[name].is_valid() for name in REPORT.required]
-    once = [
-        _are_names_unique(facts["keys"], len(REPORT.fields)),
-        _are_names_unique(facts["gauges"], _MOST_GAUGES),
-    ]
-    is_sound = np.logical_and.reduce([np.asarray(of) for of in (*has_all, *once)])
+    names, places = _distinct_lists(facts)
+    is_sound = np.array([_are_sound(of, len(REPORT.fields), REPORT.required) for of in names])
+    is_sound = is_sound[places]
+    if any("gauges" in of for of in names):
+        gauges, places = _distinct_lists(database.sql(_GAUGES).to_arrow_table())
+        is_sound &= np.array([_are_sound(of, _MOST_GAUGES) for of in gauges])[places]
     accepted = np.array(is_plain.to_numpy(zero_copy_only=False))
     accepted[accepted] = is_sound
     return accepted, facts.filter(pa.array(is_sound))
 
 
-def _are_names_unique(names: pa.ChunkedArray, most: int) -> Bools:
-    """Return a mask of the lists with at most `most` names, each once; null counts as true."""
-    joined = pc.binary_join(names.combine_chunks(), ",").dictionary_encode()
+def _distinct_lists(rows: pa.Table) -> tuple[list[list[str]], Integers]:
+    """Return the different lists of `names`, and which one each row has; null counts as empty."""
+    joined = pc.binary_join(rows["names"].combine_chunks(), ",").dictionary_encode()
     lists = [text.split(",") for text in joined.dictionary.to_pylist()]
-    sound = [len(set(one)) == len(one) <= most for one in lists]
-    is_sound: Bools = np.array([*sound, True])
     places: Integers = joined.indices.fill_null(len(lists)).to_numpy()
-    return is_sound[places]
+    return [*lists, []], places
+
+
+def _are_sound(names: Sequence[str], most: int, required: Iterable[str] = ()) -> bool:
+    """Return True for at most `most` names, each once, with those that are required."""
+    return len({*names}) == len(names) <= most and {*required} <= {*names}
 
 
 @cache
