@@ -186,8 +186,9 @@ class ReportFold(RowFold):
         peers = rows["peer"].combine_chunks()
         further = np.zeros(len(time), bool)  # of the peer and interval of the row before
         further[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
-        self._lose(rows, further)
-        rows, time, is_new = _filter_rows(~further, rows, time, is_new)
+        if further.any():
+            self._lose(rows, further)
+            rows, time, is_new = _filter_rows(~further, rows, time, is_new)
         columns = {
             "row": np.arange(len(rows)),
             "peer": rows["peer"],
