@@ -1,4 +1,5 @@
-// Everything known about a peer, in order of time: presence, links, subscriptions, roles, messages.
+// Everything known about a peer, in order of time: presence, links, subscriptions, roles,
+// attributes, messages.
 //
 // messages: all
 //
@@ -7,8 +8,8 @@
 //
 // -> valid_from: tick at which it begins
 // -> valid_to: tick at which it ends, null = it does not
-// -> what: present, links to, linked from, subscribes, plays or publishes
-// -> other: the other peer, the topic, the role or the message
+// -> what: present, links to, linked from, subscribes, plays, has or publishes
+// -> other: the other peer, the topic, the role, the attribute with its value, or the message
 // -> layer: of the link
 // -> topic: topic that the link serves, the role is for, or the message was published to
 MATCH (p:Peer {key: $peer})
@@ -31,6 +32,10 @@ CALL (p) {
   RETURN 'plays' AS what, r.role AS other, null AS layer,
          CASE WHEN of:Topic THEN of.name END AS topic, r.valid_from AS valid_from,
            r.valid_to AS valid_to
+  UNION ALL
+  MATCH (p)-[r:HAS_ATTRIBUTE]->(:Run)
+  RETURN 'has' AS what, r.key + '=' + r.value AS other, null AS layer, null AS topic,
+    r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[:PUBLISHED]->(m:Message)
   OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)

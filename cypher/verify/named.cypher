@@ -18,3 +18,6 @@ RETURN 'hops' AS statement, count(r) AS rows
 UNION ALL
 MATCH ()-[r:ARRIVED_FROM_UNKNOWN]->() WHERE r.run = $run AND r.message IS NOT NULL
 RETURN 'arrived-from-unknown' AS statement, count(r) AS rows
+UNION ALL
+MATCH ()-[r:HAS_ATTRIBUTE]->() WHERE r.run = $run AND r.valid_from IS NOT NULL
+RETURN 'attributes' AS statement, count(r) AS rows

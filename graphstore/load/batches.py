@@ -202,6 +202,12 @@ class RunRows:
         of = pc.coalesce(numbers(TOPIC, rows["topic"]), self._run_ends(rows))
         return _batch(start=numbers(PEER, rows["peer"]), end=of, role=rows["role"], **_span(rows))
 
+    def attributes(self, rows: Batch) -> Batch:
+        """Return the values of attributes: peer to run."""
+        ends = {"start": numbers(PEER, rows["peer"]), "end": self._run_ends(rows)}
+        values = {name: rows[name] for name in ("key", "value", "number")}
+        return _batch(**ends, **values, **_span(rows), length_class=pa.array(levels(rows)))
+
     def publisher_links(self, rows: Batch) -> Batch:
         """Return publications: peer to message, if the publisher is known."""
         publications = rows.filter(pc.is_valid(rows["publisher"]))

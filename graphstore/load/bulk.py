@@ -50,7 +50,10 @@ PAYING_ROWS = 500_000
 """From this many rows on, an import is faster: stopping, starting and the tool take as long
 as transactions with this many rows (measured: docs/loading.md)."""
 
-_TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
+_TYPES = {
+    **{pa.int32(): ":long", pa.int64(): ":long", pa.float64(): ":double"},
+    **{pa.bool_(): ":boolean", pa.string(): ""},
+}
 _PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
 _CANNOT_STOP = (
     "--bulk stops Neo4j while it imports, and the one that NEO4J_URI names cannot be stopped "

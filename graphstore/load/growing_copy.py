@@ -46,7 +46,7 @@ from vizpub.model.run import Boundary, RunFacts
 
 Work: TypeAlias = Callable[[ManagedTransaction], object]
 """A function that runs in a transaction."""
-SPANS = ("presence", "subscriptions", "roles", "links")
+SPANS = ("presence", "subscriptions", "roles", "attributes", "links")
 """The statements of periods."""
 GROWING = ("Topic", "Peer", "Interval")
 """The labels of nodes except messages."""

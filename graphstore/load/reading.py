@@ -36,10 +36,10 @@ _COUNTED = {
     "links": "links",
     "receptions": "receptions",
 }
-_CHECKED = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
-_SPANS = ("presence", "subscriptions", "links")
+_SPANS = ("presence", "subscriptions", "links", "attributes")
 _UNCHECKED = (*_SPANS, "roles")
 """The tables that a census reads if it does not check the copy."""
+_CHECKED = (*_UNCHECKED, "receptions", "missed")
 
 
 def rows_since(batches: Iterable[tuple[str, Batch]], column: str, least: int) -> Iterator[Batch]:
@@ -70,6 +70,10 @@ class Census:
         self.layers: set[str] = set()
         """The layers of links."""
         self.roles: set[str] = set()
+        self.attributes: set[str] = set()
+        """The names of attributes."""
+        self.letters: set[str] = set()
+        """The letters of their values."""
         self._rendezvous: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
@@ -87,6 +91,9 @@ class Census:
                     self.roles.update(pc.unique(rows["role"]).to_pylist())
                     players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
                     self._rendezvous.update(players.to_pylist())
+                elif table == "attributes":
+                    self.attributes.update(pc.unique(rows["key"]).to_pylist())
+                    self.letters.update(*pc.unique(rows["value"]).to_pylist())
                 elif table == "links":
                     self._add_links(rows)
 

@@ -29,6 +29,7 @@ TYPES = (
     "LINK",
     "SUBSCRIBES",
     "HAS_ROLE",
+    "HAS_ATTRIBUTE",
     "PRESENT",
     "PUBLISHED",
     "PUBLISHED_ON",

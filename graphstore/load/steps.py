@@ -96,6 +96,9 @@ RELATIONSHIP_STEPS = (
     RelationshipStep("presence", "presence", "PRESENT", RunRows.presence, ends=("start",)),
     RelationshipStep("subscriptions", "subscriptions", "SUBSCRIBES", RunRows.subscriptions),
     RelationshipStep("roles", "roles", "HAS_ROLE", RunRows.roles),
+    RelationshipStep(
+        "attributes", "attributes", "HAS_ATTRIBUTE", RunRows.attributes, ends=("start",)
+    ),
     RelationshipStep("publications", "published", "PUBLISHED", RunRows.publisher_links),
     RelationshipStep(
         "publications", "published-on", "PUBLISHED_ON", RunRows.topic_links, has_run=False

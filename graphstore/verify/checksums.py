@@ -37,6 +37,19 @@ PartSums = dict[str, Sums]
 """The sums of a part of a table, by statement."""
 
 
+def number(word: str) -> int:
+    """Return the number of a word: the same in every run, so that sums can be added."""
+    return crc32(word.encode())
+
+
+def number_by_letters(text: str) -> int:
+    """Return a number that Cypher can compute, too, if it is given the code of each letter."""
+    h = len(text)
+    for letter in text:
+        h = (h * 31 + ord(letter)) % PRIMES[0]
+    return h
+
+
 class Checksums:
     """Numbers and checksums of the nodes and relationships that the rows of a run become."""
 
@@ -107,6 +120,13 @@ def _describe_spans(rows: Batch, *names: str) -> list[Ints]:
     return [*_describe(rows, 4, *names, "valid_from", "valid_to"), levels(rows)]
 
 
+def _describe_attributes(rows: Batch) -> list[Ints]:
+    properties: Ints = 6 + _flags(pc.is_valid(rows["number"]))
+    _, *columns = _describe_spans(rows, "peer")
+    texts = [_number_words(rows["key"]), _number_words(rows["value"], number_by_letters)]
+    return [properties, *columns, *texts, *_pair(rows["number"])]
+
+
 def _describe_arrivals(rows: Batch, start: str) -> list[Ints]:
     flags = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "subscribed")]
     properties = sum(map(_flags, flags), np.full(len(rows), 3))
@@ -134,6 +154,7 @@ _DESCRIPTIONS: dict[str, Callable[[Batch], list[Ints]]] = {
         *_describe(rows, 4, "peer", "topic", "valid_from", "valid_to"),
         _number_words(rows["role"]),
     ],
+    "attributes": _describe_attributes,
     "published": lambda rows: _describe(_with_known(rows, "publisher"), 1, "publisher", "message"),
     "published-on": lambda rows: _describe(_with_known(rows, "topic"), 0, "message", "topic"),
     "hops": lambda rows: _describe_arrivals(_with_known(rows, "previous_hop"), "previous_hop"),
@@ -155,16 +176,11 @@ def _flags(flags: pa.Array) -> Ints:
     return ints
 
 
-def _number_words(words: pa.Array) -> Ints:
+def _number_words(words: pa.Array, number: Callable[[str], int] = number) -> Ints:
     encoded = words.dictionary_encode()
     codes = np.array([number(word) for word in encoded.dictionary.to_pylist()], np.int64)
     numbered: Ints = codes[encoded.indices.to_numpy()]
     return numbered
-
-
-def number(word: str) -> int:
-    """Return the number of a word: the same in every run, so that sums can be added."""
-    return crc32(word.encode())
 
 
 def checksums_of_ids(ids: Iterable[int]) -> Sums:

@@ -47,6 +47,10 @@ class KeptChecksums(msgspec.Struct, frozen=True):
     """Further properties of the Run node."""
     tables: dict[str, dict[str, PartSums]]
     """The parts of each table, by name."""
+    attributes: dict[str, int]
+    """The numbers of the names of attributes."""
+    letters: dict[str, int]
+    """The codes of the letters of their values."""
 
     @property
     def text(self) -> str:
@@ -93,6 +97,8 @@ def checksums_to_keep(
         {label: checksums_of_ids(ids) for label, ids in labels.items() if ids},
         reading.summary(census),
         tables,
+        {name: number(name) for name in census.attributes},
+        {letter: ord(letter) for letter in census.letters},
     )
 
 

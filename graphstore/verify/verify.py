@@ -164,7 +164,10 @@ class _Comparison:
 
         The properties of nodes with labels of `different` are not counted.
         """
-        words = {"layers": checksums.layers, "roles": checksums.roles, "topics": self._topics}
+        words = {
+            **{"layers": checksums.layers, "roles": checksums.roles, "topics": self._topics},
+            **{"attributes": checksums.attributes, "letters": checksums.letters},
+        }
         counts = {}
         for statement, table in CHECKED.items():
             expected, subject = checksums.total(statement), f"relationships {statement}"

@@ -143,6 +143,7 @@ def random_history(
     eligible = {p["message"]: _eligible(p, rows) for p in rows["publications"]}
     rows["missed"] = list(_missed(eligible, rows))
     rows["roles"] = list(_roles(random_, rows, seed))
+    rows["attributes"] = list(_attributes(random.Random(seed), peers, end))
     rows["metrics/messages"] = [
         {"message": m, "receptions": m, "first_receptions": 1, "duplicates": 0, "rejections": 0,
          "eligible": None if peers is None else len(peers),
@@ -166,6 +167,18 @@ def _roles(random_: random.Random, rows: dict[str, list[Row]], seed: int) -> Ite
         for role, topic in (("seed", None), (main, 2), (main, 3)):
             if random_.random() < 0.2:
                 yield {"peer": period["peer"], "role": role, "topic": topic, **bounds}
+
+
+def _attributes(random_: random.Random, peers: int, end: int) -> Iterator[Row]:
+    """Of most peers, also before and after they are present."""
+    values = ["prysm", "teku", "é 🜁", "1", "-2.5", "1e300"]
+    for peer in range(0, peers, 2):
+        for key in ("client", "it's"):
+            for valid_from, valid_to in _spans(random_, 0, OPEN, end, density=0.8):
+                value = random_.choice(values)
+                number = float(value) if value[-1].isdigit() else None
+                of = {"peer": peer, "key": key, "value": value, "number": number}
+                yield {**of, "valid_from": valid_from, "valid_to": valid_to}
 
 
 def _spans(

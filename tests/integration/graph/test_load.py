@@ -36,6 +36,7 @@ RELATIONSHIPS = {
     "presence": "MATCH ()-[r:PRESENT {run: $run}]->() RETURN count(r)",
     "subscriptions": "MATCH ()-[r:SUBSCRIBES {run: $run}]->() RETURN count(r)",
     "roles": "MATCH ()-[r:HAS_ROLE {run: $run}]->() RETURN count(r)",
+    "attributes": "MATCH ()-[r:HAS_ATTRIBUTE {run: $run}]->() RETURN count(r)",
     "published": "MATCH ()-[r:PUBLISHED {run: $run}]->() RETURN count(r)",
     "published-on": "MATCH (m:Message {run: $run})-[r:PUBLISHED_ON]->() RETURN count(r)",
     "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",

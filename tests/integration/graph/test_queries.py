@@ -397,6 +397,8 @@ def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
               for r in history.rows["subscriptions"] if r["peer"] == id),
             *([r["valid_from"], r["valid_to"], "plays", r["role"], None, r["topic"]]
               for r in history.rows["roles"] if r["peer"] == id),
+            *([r["valid_from"], r["valid_to"], "has", f"{r['key']}={r['value']}", None, None]
+              for r in history.rows["attributes"] if r["peer"] == id),
             *([r["tick"], r["tick"] + 1, "publishes", r["name"], None, r["topic"]]
               for r in history.rows["publications"] if r["publisher"] == id),
         ]  # fmt: skip

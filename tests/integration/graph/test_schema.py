@@ -177,6 +177,7 @@ def test_schema_is_created_and_can_be_created_again(graph: Graph) -> None:
     )
     assert indexes == [
         ["ARRIVED_FROM_UNKNOWN", ["run", "message"], "ONLINE"],
+        ["HAS_ATTRIBUTE", ["run", "length_class", "valid_from"], "ONLINE"],
         ["HOP", ["run", "message"], "ONLINE"],
         ["LINK", ["run", "length_class", "valid_from"], "ONLINE"],
         ["PRESENT", ["run", "length_class", "valid_from"], "ONLINE"],

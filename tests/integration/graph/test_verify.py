@@ -85,6 +85,19 @@ BREAK = {
         "roles", "MATCH (p)-[r:HAS_ROLE {run: $run}]->(t:Topic), (o:Run {key: $run}) "
         "WITH p, r, o LIMIT 1 CREATE (p)-[s:HAS_ROLE]->(o) SET s = properties(r) DELETE r",
     ),
+    "an attribute": (
+        "attributes", "MATCH ()-[r:HAS_ATTRIBUTE {run: $run}]->() WITH r LIMIT 1 SET r.key = 'x'",
+    ),
+    "a letter of an attribute's value": (
+        "attributes",
+        "MATCH ()-[r:HAS_ATTRIBUTE {run: $run, value: 'teku'}]->() WITH r LIMIT 1 "
+        "SET r.value = 'tekü'",
+    ),
+    "the number of an attribute's value": (
+        "attributes",
+        "MATCH ()-[r:HAS_ATTRIBUTE {run: $run, value: '-2.5'}]->() WITH r LIMIT 1 "
+        "SET r.number = -2.25",
+    ),
     "a publisher": (
         "publications", "MATCH ()-[r:PUBLISHED {run: $run}]->() WITH r LIMIT 1 DELETE r",
     ),
