@@ -171,7 +171,7 @@ def _roles(random_: random.Random, rows: dict[str, list[Row]], seed: int) -> Ite
 
 def _attributes(random_: random.Random, peers: int, end: int) -> Iterator[Row]:
     """Of most peers, also before and after they are present."""
-    values = ["prysm", "teku", "é 🜁", "1", "-2.5", "1e300"]
+    values = ["prysm", "teku", "é 🜁", "1", "-2.5", "1234.56"]
     for peer in range(0, peers, 2):
         for key in ("client", "it's"):
             for valid_from, valid_to in _spans(random_, 0, OPEN, end, density=0.8):

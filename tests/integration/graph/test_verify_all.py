@@ -315,7 +315,7 @@ def test_missing_index_or_constraint_is_seen_and_a_load_makes_it(
     )
     drops = [f"DROP CONSTRAINT {name}" for name in constraints]
     drops += [f"DROP INDEX {name}" for (name,) in indexes]
-    assert len(drops) == len(cypher.names("schema")) == 11
+    assert len(drops) == len(cypher.names("schema")) == 12
     found = {drop: seen(drop, {}) for drop in drops}
     assert {drop: len(told) for drop, told in found.items()} == dict.fromkeys(drops, 1)
     assert {str(told[0].found) for told in found.values()} == {"missing"}
