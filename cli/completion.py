@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
+JUDGEMENT_FORMATS = (*FORMATS, "junit")
+"""Output formats of conditions that hold or do not."""
 KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """Kinds of figures."""
 LAYOUTS = ("ring", "layers", "force")
@@ -54,6 +56,7 @@ def _workspace(ctx: typer.Context) -> Path:
 
 
 complete_formats = _completer(lambda _: FORMATS)
+complete_judgement_formats = _completer(lambda _: JUDGEMENT_FORMATS)
 complete_kinds = _completer(lambda _: KINDS)
 complete_layouts = _completer(lambda _: LAYOUTS)
 complete_sources = _completer(lambda _: SOURCES)

@@ -1,8 +1,9 @@
 """Groups of replicates, and what distinguishes groups.
 
-A run's traits are its protocol, source, name, seed and parameters. A nested parameter has a name
-such as 'churn.rate'. What follows from parameters and seed, such as the salt of a ring's ids, is no
-trait, because it differs between replicates; the parameter `described` lists its names.
+A run's traits are its protocol, source, name, seed and parameters, and the pattern that selected
+it. A nested parameter has a name such as 'churn.rate'. What follows from parameters and seed, such
+as the salt of a ring's ids, is no trait, because it differs between replicates; the parameter
+`described` lists its names.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ NO_INTERVAL = "no confidence interval for a single run"
 
 _Traits = dict[str, str]
 
-_FACTS = ("protocol", "source", "run", "seed")
-_BARE = ("protocol", "source", "run")
+PATTERN = "pattern"
+"""The trait of runs that one pattern selects, such as 'before-*'."""
+_FACTS = ("protocol", "source", "run", "seed", PATTERN)
+_BARE = ("protocol", "source", "run", PATTERN)
 """Traits whose values are shown without their name."""
 
 
@@ -36,16 +39,22 @@ class Grouping:
 
 
 def group_runs(
-    runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
+    runs: Sequence[RunFacts],
+    by: Sequence[str] | None = None,
+    over: str | None = None,
+    patterns: Sequence[str] = (),
 ) -> Grouping:
     """Group runs by the given traits, by default by protocol and by the parameters that differ
     within a protocol. By default, runs that are not distinguished by a seed are a group each.
 
     `over` is a trait that does not distinguish groups: they are compared at each of its values.
+    `patterns` are those that selected each of the runs, if patterns did.
 
     Raises: UnknownName for a trait that no run has, UseError if a run lacks the trait `over`.
     """
     traits = [_traits(facts) for facts in runs]
+    for run_traits, pattern in zip(traits, patterns, strict=False):
+        run_traits[PATTERN] = pattern
     names = sorted({trait for run_traits in traits for trait in run_traits})
     for name in by or ():
         if name not in names:

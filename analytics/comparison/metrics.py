@@ -179,32 +179,33 @@ def metric_names(own_metrics: Iterable[OwnMetric] = ()) -> list[str]:
     """Every name that `metric` knows, without those of gauges."""
     metrics = (*RUN_METRICS, *_column_metrics(_OVER, own_metrics))
     return sorted(
-        {name for metric in metrics for name in (_full_name(metric), metric.column or metric.name)}
+        {name for metric in metrics for name in (full_name(metric), metric.column or metric.name)}
     )
 
 
 def _find(name: str, among: tuple[Metric, ...]) -> Metric:
     for candidate in among:
-        if name in (candidate.name, candidate.column, _full_name(candidate)):
+        if name in (candidate.name, candidate.column, full_name(candidate)):
             plain = candidate.column or candidate.name
             first = next(
                 other_metric
                 for other_metric in among
                 if plain in (other_metric.name, other_metric.column)
             )
-            shown = plain if first is candidate else _full_name(candidate)
+            shown = plain if first is candidate else full_name(candidate)
             return replace(candidate, name=shown)
     names = sorted(
         {
             text
             for other_metric in among
-            for text in (other_metric.column or other_metric.name, _full_name(other_metric))
+            for text in (other_metric.column or other_metric.name, full_name(other_metric))
         }
     )
     raise UnknownName("metric", name, names, "vizpub runs tables --columns and docs/compare.md")
 
 
-def _full_name(metric: Metric) -> str:
+def full_name(metric: Metric) -> str:
+    """Return the name with the table, such as 'overlay/diameter'."""
     return f"{metric.table}/{metric.column}" if metric.table else metric.name
 
 

@@ -64,6 +64,8 @@ class ComparisonRequest:
     """A value of each metric per interval instead of one per run."""
     setting: str | None = None
     """The parameter to compare over; it does not distinguish groups."""
+    patterns: tuple[str, ...] = ()
+    """The pattern that selected each of the runs, if patterns did."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def measure_runs(
     metrics = tuple({metric_.name: metric_ for metric_ in requested}.values())
     if not (is_whole or question.per_interval):
         metrics = tuple(replace(one, over=restrict_over(one.over, scope)) for one in metrics)
-    grouping = group_runs([run.facts for run in runs], question.by, question.setting)
+    facts = [run.facts for run in runs]
+    grouping = group_runs(facts, question.by, question.setting, question.patterns)
     measure = _measure_intervals if question.per_interval else _measure_run
     measured = []
     places = zip(spans, grouping.groups, grouping.settings, strict=True)

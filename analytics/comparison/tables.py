@@ -47,8 +47,8 @@ def is_known(run: RunMetrics, name: str) -> bool:
     )
 
 
-def _group_by_label(runs: Iterable[RunMetrics]) -> dict[str, list[RunMetrics]]:
-    """The runs by group, both in the order of `runs`."""
+def group_by_label(runs: Iterable[RunMetrics]) -> dict[str, list[RunMetrics]]:
+    """Return the runs by group, both in the order of `runs`."""
     groups: dict[str, list[RunMetrics]] = {}
     for run in runs:
         groups.setdefault(run.group, []).append(run)
@@ -75,7 +75,7 @@ def compare_groups(runs: Sequence[RunMetrics], metrics: Sequence[Metric]) -> pa.
         diameter  hops  mean of intervals  poldercast  mean      6.5    6.1   6.9   .2   3  3
         diameter  hops  mean of intervals  poldercast / scribe  paired ratio  0.61 …
     """
-    by_group = _group_by_label(runs)
+    by_group = group_by_label(runs)
     rows: list[tuple[object, ...]] = []
     for metric in metrics:
         about = (metric.name, metric.unit, metric.over)
@@ -96,7 +96,7 @@ def _contrasts(
     (x_name, x), (y_name, y) = by_group.items()
     paired = are_paired(x, y)
     first, second = (
-        _paired_values(x, y, metric.name)
+        pair_values(x, y, metric.name)
         if paired
         else (
             [value for run in group if (value := run.values[metric.name]) is not None]
@@ -132,10 +132,10 @@ def _split_numbers(text: str) -> list[str | float]:
     return [float(part) if i % 2 else part for i, part in enumerate(_NUMBER.split(text))]
 
 
-def _paired_values(
+def pair_values(
     x: Sequence[RunMetrics], y: Sequence[RunMetrics], name: str
 ) -> tuple[list[float], list[float]]:
-    """Values of the runs of each seed, if both are known."""
+    """Return the values of the runs of each seed, if both are known."""
     values_by_seed = {run.seed: run.values[name] for run in y}
     both = [(run.values[name], values_by_seed[run.seed]) for run in x]
     known_pairs = [(a, b) for a, b in both if a is not None and b is not None]
@@ -153,7 +153,7 @@ def compare_series(
 
     Columns as of `compare`, with `interval` instead of `estimate`.
     """
-    by_group = _group_by_label(runs)
+    by_group = group_by_label(runs)
     parts = [
         _series_table(members, metric, first_interval)
         for metric in metrics

@@ -79,3 +79,35 @@ def json_safe(text: str) -> str:
         json.dumps(c)[1:-1] if unicodedata.category(c) in _UNSAFE and c >= "\x7f" else c
         for c in text
     )
+
+
+def estimate_text(record: dict[str, Any]) -> str | None:
+    """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
+
+    Shows as many digits as the interval supports, and n if some runs lack the metric.
+    """
+    value, low, high = record["value"], record["low"], record["high"]
+    if value is None:
+        return None
+    runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
+    mean = record["estimate"] == "mean"
+    if low is None:
+        return f"{_number_text(value if mean else float(f'{value:.3g}'))}{runs}"
+    half = (high - low) / 2
+    if mean:
+        return f"{round_by_interval(value, half)} ± {round_by_interval(half, half)}{runs}"
+    bounds = f"[{round_by_interval(low, half)}, {round_by_interval(high, half)}]"
+    return f"{round_by_interval(value, half)} {bounds}{runs}"
+
+
+def round_by_interval(value: float, half: float) -> str:
+    """The value to two significant digits of its interval's half-width."""
+    from vizpub.analytics.comparison.estimates import decimals
+
+    places = decimals(half)
+    return _number_text(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
+
+
+def _number_text(value: float) -> str:
+    """Six digits; millions in full."""
+    return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".md": "md"}
-_SUFFIXES |= {".txt": "table"}
+_SUFFIXES |= {".txt": "table", ".xml": "junit"}
 
 
 @dataclass(frozen=True)
@@ -129,19 +129,18 @@ def show_rows(rows: OutputRows, output: Output, settings: Settings) -> None:
         settings.say(f"({rows.provisional})")
 
 
-def output_format(output: Output) -> str:
+def output_format(output: Output, formats: Sequence[str] = FORMATS) -> str:
     """The format given by name or by the suffix of the file. Raises: UseError."""
     if output.format:
-        if output.format not in FORMATS:
-            raise UnknownName("format", output.format, FORMATS)
+        if output.format not in formats:
+            raise UnknownName("format", output.format, formats)
         return output.format
     if output.file is None or to_stdout(output.file) or _is_no_file(output.file):
         return "table"
-    form = _SUFFIXES.get(output.file.suffix.lower())
-    if form is None:
-        raise UseError(
-            f"{output.file}: unknown suffix; give --format, or one of {', '.join(_SUFFIXES)}"
-        )
+    form = _SUFFIXES.get(output.file.suffix.lower(), "")
+    if form not in formats:
+        suffixes = ", ".join(suffix for suffix, of in _SUFFIXES.items() if of in formats)
+        raise UseError(f"{output.file}: unknown suffix; give --format, or one of {suffixes}")
     return form
 
 

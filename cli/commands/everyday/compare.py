@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.commands.everyday.drawing import FigureLook
+from vizpub.cli.commands.everyday.judgements import (
+    ConditionOptions,
+    JudgementOutput,
+    check_format,
+    show_judgements,
+)
 from vizpub.cli.completion import complete_compared, complete_runs
 from vizpub.cli.options import Output, Window, comma_list, match_runs, refuse_options
 from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.formatting import estimate_text, round_by_interval
 from vizpub.cli.terminal.output import (
     OutputRows,
     figure_format,
@@ -47,8 +54,9 @@ class _Comparison:
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="protocol|run|PARAM,…",
-            help="What distinguishes groups (default: protocol and parameters that differ).",
+            metavar="protocol|run|pattern|PARAM,…",
+            help="What distinguishes groups (default: protocol and parameters that differ; with "
+            "conditions, the pattern RUN).",
         ),
     ] = None
     over: Annotated[
@@ -71,8 +79,8 @@ class _Comparison:
 
 
 @dataclass(frozen=True)
-class _CompareOptions(FigureLook, _Comparison):
-    """The look of the figure, too."""
+class _CompareOptions(FigureLook, ConditionOptions, _Comparison):
+    """Conditions and the look of the figure, too."""
 
 
 def compare(
@@ -88,7 +96,7 @@ def compare(
     ],
     options: _CompareOptions,
     window: Window,
-    output: Output,
+    output: JudgementOutput,
 ) -> None:
     """Compare runs, systems and seeds, with 95 % confidence intervals.
 
@@ -97,6 +105,9 @@ def compare(
     all of its intervals, or those of --from and --to; with --common, over those that all runs have.
     docs/compare.md explains each number.
 
+    With --fail-if, the answer says for each condition whether it holds for the groups after the
+    first; the exit code is 1 if one holds for certain, or cannot be judged.
+
     Examples:
 
     ```
@@ -104,45 +115,68 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --metrics diameter,hit_ratio --from 100 -o table.md
     vizpub compare 'poldercast-*' 'scribe-*' --over churn --plot churn.pdf --style paper
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
+    vizpub compare 'old-*' 'new-*' --fail-if 'delay_us_p95 > 1.1x' --fail-if 'hit_ratio < 0.99'
+    vizpub compare 'old-*' 'new-*' --fail-if-possible 'hops_mean > 1.2x' -o report.xml
     ```
     """
+    from vizpub.analytics.comparison.conditions import judge_conditions
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
-    from vizpub.analytics.comparison.tables import sort_settings
     from vizpub.analytics.figures.styles import figure_style
     from vizpub.questions.run import Run
-    from vizpub.runstore.store import run_names
 
     if options.plot:  # errors now, not after the work
         figure_format(options.plot)
     else:
         refuse_options(ctx, "a comparison without --plot", "--title", "--size", "--style")
     figure_options = options.figure_options()
-    existing = run_names(settings.workspace)
-    names = dict.fromkeys(
-        name for pattern in runs for name in sort_settings(match_runs(pattern, existing))
-    )
-    opened = [Run.open(settings.workspace, name) for name in names]
+    conditions = options.parse()
+    check_format(output, conditions)
+    over, metrics, by = options.over, comma_list(options.metrics), comma_list(options.by)
+    if conditions:
+        refuse_options(ctx, "a comparison with conditions", "--metrics", "--over")
+        over, metrics = "runs", tuple(condition.metric for condition in conditions)
+        by = by or ("pattern",)
+    selected = _select_runs(runs, settings)
+    opened = [Run.open(settings.workspace, name) for name in selected]
     request = ComparisonRequest(
-        comma_list(options.metrics),
-        comma_list(options.by),
+        metrics,
+        by,
         _window(window, opened),
         options.common,
-        options.over == "intervals",
-        None if options.over in ("runs", "intervals") else options.over,
+        over == "intervals",
+        None if over in ("runs", "intervals") else over,
+        tuple(selected.values()),
     )
     with settings.progress() as progress:
         answer = measure_runs(opened, request, progress)
-    table = _table(answer, options.over)
+    table = _table(answer, over)
     if options.plot:
         with figure_style(figure_options):
-            write_figure(_figure(answer, table, options.over), options.plot, settings)
-    show_rows(_rows(table, options.over, output, settings), output, settings)
+            write_figure(_figure(answer, table, over), options.plot, settings)
+    if not conditions:
+        show_rows(_rows(table, over, output, settings), output, settings)
     settings.say(f"{answer.scope}; means over runs, 95 % confidence intervals")
-    if options.over == "runs" and options.metrics and output_format(output) == "table":
+    if over == "runs" and metrics and not conditions and output_format(output) == "table":
         for sentence in sentences(table.to_pylist()):
             settings.say(sentence)
     for note in answer.notes:
         settings.say(f"note: {note}")
+    if conditions:
+        judgements = judge_conditions(answer.runs, answer.metrics, conditions)
+        show_judgements(judgements, f"vizpub compare {' '.join(runs)}", output, settings)
+
+
+def _select_runs(patterns: Sequence[str], settings: Settings) -> dict[str, str]:
+    """The names of the runs, with the pattern that selects each: the first that does."""
+    from vizpub.analytics.comparison.tables import sort_settings
+    from vizpub.runstore.store import run_names
+
+    existing = run_names(settings.workspace)
+    selected: dict[str, str] = {}
+    for pattern in patterns:
+        for name in sort_settings(match_runs(pattern, existing)):
+            selected.setdefault(name, pattern)
+    return selected
 
 
 def _window(window: Window, runs: Sequence[Run]) -> tuple[int | None, int | None]:
@@ -245,7 +279,7 @@ def _difference_sentences(estimates: Sequence[_Record]) -> Iterator[str]:
             spoken = (f"{estimate_text(mean)}{unit} for {mean['group']}" for mean in means)
             half = (estimate["high"] - estimate["low"]) / 2
             value, low, high = (
-                _round_by_interval(estimate[name], half) for name in ("value", "low", "high")
+                round_by_interval(estimate[name], half) for name in ("value", "low", "high")
             )
             runs = "pairs of runs" if estimate["estimate"].startswith("paired") else "runs"
             yield (
@@ -298,35 +332,3 @@ def _head(record: _Record) -> str:
         paired = ", paired" if record["estimate"].startswith("paired") else ""
         return f"{record['group']}{paired}"
     return f"{record['group']} ({record['runs']} run{'s' if record['runs'] != 1 else ''})"
-
-
-def estimate_text(record: _Record) -> str | None:
-    """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
-
-    Shows as many digits as the interval supports, and n if some runs lack the metric.
-    """
-    value, low, high = record["value"], record["low"], record["high"]
-    if value is None:
-        return None
-    runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
-    mean = record["estimate"] == "mean"
-    if low is None:
-        return f"{_number_text(value if mean else float(f'{value:.3g}'))}{runs}"
-    half = (high - low) / 2
-    if mean:
-        return f"{_round_by_interval(value, half)} ± {_round_by_interval(half, half)}{runs}"
-    bounds = f"[{_round_by_interval(low, half)}, {_round_by_interval(high, half)}]"
-    return f"{_round_by_interval(value, half)} {bounds}{runs}"
-
-
-def _round_by_interval(value: float, half: float) -> str:
-    """The value to two significant digits of its interval's half-width."""
-    from vizpub.analytics.comparison.estimates import decimals
-
-    places = decimals(half)
-    return _number_text(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
-
-
-def _number_text(value: float) -> str:
-    """Six digits; millions in full."""
-    return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

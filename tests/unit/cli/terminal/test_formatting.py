@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vizpub.cli.terminal.formatting import (
     cell_text,
+    estimate_text,
     json_safe,
     json_value,
     plain_text,
@@ -75,3 +76,44 @@ def test_safe_json_has_the_same_value_and_is_printable(text: str) -> None:
     written = json.dumps(text, ensure_ascii=False)
     assert json.loads(json_safe(written)) == text
     assert printable(json_safe(written)) == json_safe(written)
+
+
+def record(value: float | None, **more: Any) -> dict[str, Any]:
+    estimate = {"estimate": "mean", "value": value, "low": None, "high": None}
+    return {**estimate, "n": 1, "runs": 1, **more}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "n", "text"),
+    [
+        (None, None, None, 0, None),
+        (22.36427891, None, None, 3, "22.3643"),
+        (22.36427891, 22.36427891, 22.36427891, 3, "22.3643 ± 0"),
+        (22.36427891, 21.0, 23.72855782, 3, "22.4 ± 1.4"),
+        (2108790.0, 2108790.0, 2108790.0, 3, "2108790 ± 0"),
+        (73859.0, 54208.0, 93510.0, 3, "74000 ± 20000"),
+        (0.0000271, 0.0000269, 0.0000273, 3, "2.71e-05 ± 2e-07"),
+        (0.5, 0.25, 0.75, 2, "0.50 ± 0.25 (n = 2)"),
+    ],
+)
+def test_mean_has_the_digits_that_its_interval_supports(
+    value: float | None, low: float | None, high: float | None, n: int, text: str | None
+) -> None:
+    assert estimate_text(record(value, low=low, high=high, n=n, runs=3)) == text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ((0.4512, 0.5488), "0.500 [0.451, 0.549]"),
+        ((None, None), "0.5"),
+        ((-2, 9), "0.5 [-2.0, 9.0]"),
+    ],
+)
+def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
+    of = record(0.5, low=bounds[0], high=bounds[1], estimate="ratio")
+    assert estimate_text(of) == text
+
+
+def test_large_ratio_without_bounds_is_shown_in_full() -> None:
+    assert estimate_text(record(1091.6, estimate="ratio")) == "1090"

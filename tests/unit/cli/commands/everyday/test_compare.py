@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -20,8 +21,13 @@ from typer.testing import CliRunner, Result
 
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
+from vizpub.analytics.comparison.conditions import (
+    NEEDS_TWO_GROUPS,
+    NO_INTERVAL_TO_JUDGE,
+    UNKNOWN_IN_EVERY_RUN,
+)
 from vizpub.analytics.comparison.groups import NO_INTERVAL
-from vizpub.cli.commands.everyday.compare import estimate_text, for_people
+from vizpub.cli.commands.everyday.compare import for_people
 from vizpub.cli.main import app
 from vizpub.model.metrics import METRICS_OVERLAY
 from vizpub.runstore.manifest import read_manifest, write_manifest
@@ -173,6 +179,13 @@ def test_plot_option_writes_a_figure_beside_the_table(
         ("gossip-1 --over intervals --metrics distinct_links", "distinct_links"),
         ("gossip-1 --plot x.gif", ".png, .svg, .pdf"),
         ("gossip-1 --from 3 --to 1", "(interval 1)"),
+        ("gossip-1 --fail-if diametr>1", unknown("metric", "diametr", "diameter")),
+        ("gossip-1 --fail-if diameter", "'diameter'"),
+        ("gossip-1 --fail-if diameter>1x", NEEDS_TWO_GROUPS),
+        ("gossip-1 --fail-if diameter>1 --metrics diameter", "--metrics"),
+        ("gossip-1 --fail-if diameter>1 --over intervals", "--over"),
+        ("gossip-1 -f junit", "--fail-if"),
+        ("gossip-1 -o a.xml", "--fail-if"),
     ],
 )
 def test_compare_options_are_refused_with_the_reason(vizpub: Call, words: str, why: str) -> None:
@@ -183,46 +196,83 @@ def test_compare_options_are_refused_with_the_reason(vizpub: Call, words: str, w
     assert "Traceback" not in result.stderr
 
 
+def test_condition_that_holds_for_certain_fails_the_comparison(vizpub: Call) -> None:
+    # Diameters of tree exceed twice those of gossip in no pair, and 1.2 times in every one.
+    # By hand: 9.5 - 1.2·4.5 = 4.1, 11.5 - 1.2·5.5 = 4.9, 12.5 - 1.2·7.5 = 3.5.
+    words = ["gossip-*", "tree-*", "--fail-if", "diameter > 1.2x", "--fail-if", "diameter > 2x"]
+    result = vizpub(*words, "-f", "json")
+    assert result.exit_code == 1
+    certain, no = json.loads(result.stdout)
+    bounds = stats.ttest_1samp([4.1, 4.9, 3.5], 0).confidence_interval()
+    assert (certain["condition"], certain["group"], certain["result"]) == (
+        "diameter > 1.2x", "tree-*", "failed",
+    )  # fmt: skip
+    assert [certain["low"], certain["high"]] == pytest.approx([bounds.low, bounds.high])
+    assert no["result"] == "possible"
+    tells(result.stderr, "diameter > 1.2x", "failed", "1 of 2 checks")
+
+
+def test_condition_that_may_hold_fails_only_where_that_suffices(vizpub: Call) -> None:
+    words = ["gossip-*", "tree-*"]
+    lenient = vizpub(*words, "--fail-if", "diameter > 2x", "-f", "md")
+    assert lenient.exit_code == 0
+    assert [cell.strip() for cell in lenient.stdout.splitlines()[2].split("|")[1:4]] == [
+        "diameter > 2x", "tree-*", "possible",
+    ]  # fmt: skip
+    strict = vizpub(*words, "--fail-if-possible", "diameter > 2x", "-f", "csv")
+    (row,) = csv.DictReader(io.StringIO(strict.stdout))
+    assert (strict.exit_code, row["result"]) == (1, "failed")
+
+
+def test_junit_report_has_a_case_for_each_condition(vizpub: Call, tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    conditions = ("hit_ratio<0.5", "diameter>1.2x", "clustering_mean > 1x")
+    words = [word for text in conditions for word in ("--fail-if", text)]
+    result = vizpub("gossip-*", "tree-*", *words, "-o", str(file))
+    assert (result.exit_code, result.stdout) == (1, "")
+    suites = ElementTree.parse(file).getroot()
+    (suite,) = suites
+    assert (suites.tag, suite.tag) == ("testsuites", "testsuite")
+    for element in (suites, suite):
+        counts = {name: element.get(name) for name in ("tests", "failures", "errors", "skipped")}
+        assert counts == {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
+    assert suite.get("name") == "vizpub compare gossip-* tree-*"
+    assert [(case.tag, case.get("classname"), case.get("name")) for case in suite] == [
+        ("testcase", "tree-*", text) for text in conditions
+    ]
+    ((passed,), (failure,), (error,)) = suite
+    assert (passed.tag, failure.tag, error.tag) == ("system-out", "failure", "error")
+    assert failure.get("type") == "failed"
+    tells(error.get("message") or "", "clustering_mean > 1x", UNKNOWN_IN_EVERY_RUN)
+
+
+def test_single_runs_have_no_certain_difference(vizpub: Call) -> None:
+    words = ["gossip-1", "tree-1"]
+    result = vizpub(*words, "--fail-if", "diameter > 3x")
+    assert result.exit_code == 1
+    tells(result.stderr, "diameter > 3x", NO_INTERVAL_TO_JUDGE)
+    assert vizpub(*words, "--fail-if-possible", "diameter > 3x").exit_code == 0
+    assert vizpub(*words, "--fail-if-possible", "diameter > 2x").exit_code == 1
+
+
+def test_patterns_make_groups_of_runs_that_nothing_else_tells_apart(
+    vizpub: Call, workspace: Path
+) -> None:
+    for seed in (1, 2):
+        make_run(workspace, "new", seed, 30)
+        goal = workspace / "runs" / f"new-{seed}"
+        write_manifest(goal, replace(read_manifest(goal), protocol="gossip"))
+    words = ["gossip-*", "new-*", "--metrics", "diameter", "--by", "pattern", "-f", "json"]
+    found = data(vizpub(*words))
+    assert [(r["group"], r["runs"]) for r in found if r["estimate"] == "mean"] == [
+        ("gossip-*", 3), ("new-*", 2),
+    ]  # fmt: skip
+
+
 def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]:
     about = {"metric": "diameter", "unit": "hops", "over": "mean of intervals"}
     estimate = {"estimate": "mean", "value": value, "low": None, "high": None}
     return {**about, "group": group, **estimate, "n": 1, "runs": 1, **more}
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "n", "text"),
-    [
-        (None, None, None, 0, None),
-        (22.36427891, None, None, 3, "22.3643"),
-        (22.36427891, 22.36427891, 22.36427891, 3, "22.3643 ± 0"),
-        (22.36427891, 21.0, 23.72855782, 3, "22.4 ± 1.4"),
-        (2108790.0, 2108790.0, 2108790.0, 3, "2108790 ± 0"),
-        (73859.0, 54208.0, 93510.0, 3, "74000 ± 20000"),
-        (0.0000271, 0.0000269, 0.0000273, 3, "2.71e-05 ± 2e-07"),
-        (0.5, 0.25, 0.75, 2, "0.50 ± 0.25 (n = 2)"),
-    ],
-)
-def test_mean_has_the_digits_that_its_interval_supports(
-    value: float | None, low: float | None, high: float | None, n: int, text: str | None
-) -> None:
-    assert estimate_text(record("gossip", value, low=low, high=high, n=n, runs=3)) == text
-
-
-@pytest.mark.parametrize(
-    ("bounds", "text"),
-    [
-        ((0.4512, 0.5488), "0.500 [0.451, 0.549]"),
-        ((None, None), "0.5"),
-        ((-2, 9), "0.5 [-2.0, 9.0]"),
-    ],
-)
-def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
-    of = record("a / b", 0.5, low=bounds[0], high=bounds[1], estimate="ratio")
-    assert estimate_text(of) == text
-
-
-def test_large_ratio_without_bounds_is_shown_in_full() -> None:
-    assert estimate_text(record("a / b", 1091.6, estimate="ratio")) == "1090"
 
 
 def test_groups_stand_beside_one_another() -> None:
