@@ -7,8 +7,6 @@ interval's end or, for messages, at the publication.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +15,9 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import COUNTS
 from vizpub.model.run import AUDIENCE, DUPLICATES
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.names import NamedRun
+from vizpub.questions.names import NamedRun, Where
 from vizpub.questions.snapshots import alive
 from vizpub.questions.sql import read_answer
-
-if TYPE_CHECKING:
-    from vizpub.questions.run import Where
 
 ADD_ATTRIBUTES = (
     "it has no attributes of peers: ingest its files with --attributes peers.csv and --replace"

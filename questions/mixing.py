@@ -7,7 +7,6 @@ group has as many links out and in as observed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,11 +18,8 @@ from vizpub.questions.groups import (
     sampled_by,
     window_of,
 )
-from vizpub.questions.names import NamedRun
+from vizpub.questions.names import NamedRun, Where
 from vizpub.questions.sql import OF_LAYERS, read_answer
-
-if TYPE_CHECKING:
-    from vizpub.questions.run import Where
 
 MIXING = ("mixing", "assortativity")
 """The names of the two tables, for commands."""

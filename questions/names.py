@@ -27,6 +27,16 @@ NAMED = {
 """Columns that hold a dense index, and the table with the names."""
 
 
+@dataclass(frozen=True)
+class Where:
+    """A filter on rows of a metrics table: intervals `first` to `last`, one peer or topic."""
+
+    first: int | None = None
+    last: int | None = None
+    peer: str | None = None
+    topic: str | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class NamedRun:
     """A stored run that maps dense indexes to names and back."""

@@ -30,6 +30,7 @@ from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
+from vizpub.questions.churn.answers import ChurningRun
 from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
@@ -41,7 +42,7 @@ from vizpub.questions.groups import (
     topics_by_group,
 )
 from vizpub.questions.mixing import assortativity, mixing
-from vizpub.questions.names import NAMED, NamedRun
+from vizpub.questions.names import NAMED, Where
 from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
@@ -74,18 +75,8 @@ _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
 
 
-@dataclass(frozen=True)
-class Where:
-    """A filter on rows of a metrics table: intervals `first` to `last`, one peer or topic."""
-
-    first: int | None = None
-    last: int | None = None
-    peer: str | None = None
-    topic: str | None = None
-
-
 @dataclass(frozen=True, repr=False)
-class Run(NamedRun):
+class Run(ChurningRun):
     """A complete run of a workspace."""
 
     @classmethod

@@ -1,0 +1,1 @@
+"""How long links, peers and subscriptions last, and how neighbourhoods change."""
