@@ -20,7 +20,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
 JUDGEMENT_FORMATS = (*FORMATS, "junit")
 """Output formats of conditions that hold or do not."""
-KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
+KINDS = ("series", "ecdf", "ccdf", "density", "survival", "coverage", "tree", "overlay")
 """Kinds of figures."""
 LAYOUTS = ("ring", "layers", "force")
 """Layouts of a dissemination tree or an overlay."""
@@ -128,9 +128,10 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
     from vizpub.model.metrics import METRICS
+    from vizpub.questions.churn import CHURN
     from vizpub.questions.mixing import MIXING
 
-    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges", *MIXING]
+    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges", *MIXING, *CHURN]
 
 
 @_completer
@@ -187,10 +188,11 @@ def complete_compared(ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
-    """Columns of the metrics tables, and of deliveries."""
+    """Columns of the metrics tables, of deliveries, and of turnover."""
     from vizpub.model.metrics import DELIVERY_METRICS
+    from vizpub.questions.churn.turnover import TURNOVER_COLUMNS
 
-    return sorted({*_metric_columns(), *DELIVERY_METRICS})
+    return sorted({*_metric_columns(), *DELIVERY_METRICS, *TURNOVER_COLUMNS})
 
 
 def _metric_columns() -> list[str]:

@@ -7,10 +7,11 @@ import pyarrow.compute as pc
 
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import COUNTS
+from vizpub.questions.churn.turnover import TURNOVER_COUNTS
 
 PER_INTERVAL_ONLY = "only counts per interval can be added"
 
-_OF = ("peer", "peer_name", "topic", "topic_name", "group")
+_OF = ("peer", "peer_name", "layer", "topic", "topic_name", "group")
 """What a row of totals is of."""
 
 
@@ -22,10 +23,10 @@ def add_intervals(rows: pa.Table) -> pa.Table:
 
     Raises: UseError if the table has no intervals, or no column that can be added.
     """
-    counts = [name for name in rows.column_names if name in COUNTS]
+    counts = [name for name in rows.column_names if name in (*COUNTS, *TURNOVER_COUNTS)]
     if "interval" not in rows.column_names or "message" in rows.column_names or not counts:
         raise UseError(
-            f"{PER_INTERVAL_ONLY}: use overlay, peers or topics, with "
+            f"{PER_INTERVAL_ONLY}: use overlay, peers, topics or turnover, with "
             f"columns of {', '.join(COUNTS)}"
         )
     of = [name for name in _OF if name in rows.column_names]

@@ -48,6 +48,8 @@ from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
+__all__ = ["Run", "Where"]
+
 _ABOUT_GAUGES = ("interval", "peer", "peer_name")
 _ABOUT_MESSAGE = ["message", "interval", "topic", "publisher"]
 BY_OF_ALL = "reasons are counted over all messages: leave out the message, or --by"

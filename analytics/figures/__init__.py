@@ -23,6 +23,7 @@ from vizpub.analytics.figures.styles import (
     figure_style,
     relabel,
 )
+from vizpub.analytics.figures.survival import survival
 from vizpub.analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
@@ -46,5 +47,6 @@ __all__ = [
     "relabel",
     "save",
     "series",
+    "survival",
     "write_film",
 ]

@@ -18,10 +18,9 @@ from vizpub.questions.sql import OF_LAYERS, read_answer
 
 DEGREES = (4, 12)
 """D_low and D_high of the gossipsub specification: neighbours in the mesh of a topic."""
-TURNOVER_COLUMNS = (
-    *("made", "ended", "neighbourhoods", "neighbours_mean", "below_d_low", "above_d_high"),
-    *("compared", "jaccard_mean"),
-)
+TURNOVER_COUNTS = ("made", "ended", "neighbourhoods", "below_d_low", "above_d_high", "compared")
+"""The numbers of the table that intervals add up."""
+TURNOVER_COLUMNS = (*TURNOVER_COUNTS, "neighbours_mean", "jaccard_mean")
 """The numbers of the table."""
 # A neighbour for good is a row of `stays`: its periods may have gaps that no interval's end sees.
 _TURNOVER = """

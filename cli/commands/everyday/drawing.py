@@ -27,6 +27,7 @@ from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     from vizpub.analytics.figures.styles import FigureOptions
+    from vizpub.questions.run import Run
 
 METRIC_KINDS = ("series", "ecdf", "ccdf", "density")
 """Kinds that draw columns of metrics."""
@@ -34,7 +35,7 @@ _DISTRIBUTIONS = METRIC_KINDS[1:]
 FILMS = {"overlay": "film of an overlay", "tree": "film of a tree"}
 """Kinds that a film can show, and the names of such films in `APPLIES`."""
 _FILMS = tuple(FILMS.values())
-_LINES = (*METRIC_KINDS, "coverage")
+_LINES = (*METRIC_KINDS, "survival", "coverage")
 _ALL = (*KINDS, *_FILMS)
 APPLIES = {
     "METRIC|MESSAGE": (*METRIC_KINDS, "coverage", "tree", "film of a tree"),
@@ -43,9 +44,9 @@ APPLIES = {
     "--topic": (*_LINES, "overlay", *_FILMS),
     "--from": (*_LINES, "film of an overlay"),
     "--to": (*_LINES, "film of an overlay"),
-    "--by": (*METRIC_KINDS, "overlay"),
+    "--by": (*METRIC_KINDS, "survival", "overlay"),
     "--at": (*_DISTRIBUTIONS, "overlay"),
-    "--layers": (*METRIC_KINDS, "overlay", "film of an overlay"),
+    "--layers": (*METRIC_KINDS, "survival", "overlay", "film of an overlay"),
     "--layout": ("tree", "overlay", *_FILMS),
     "--hops": ("tree",),
     "--title": KINDS,
@@ -91,7 +92,7 @@ class Drawing:
         str,
         typer.Option(
             metavar="|".join(KINDS),
-            help="Time series, distribution, dissemination, or peers and their links.",
+            help="Time series, distribution, lifetimes, dissemination, or peers and their links.",
             autocompletion=complete_kinds,
         ),
     ] = "series"
@@ -294,3 +295,9 @@ class Look(FigureLook):
 @dataclass(frozen=True)
 class PlotOptions(FilmOptions, Look, Drawing):
     """All options of the command but the window."""
+
+
+def title_of(runs: Sequence[Run], *about: str) -> str:
+    """Return the name of the run, unless the legend has those of several, and the subject."""
+    names = [run.facts.name for run in runs] if len(runs) == 1 else []
+    return ": ".join([*names, *filter(None, about)])

@@ -1,11 +1,13 @@
-"""Figures of `vizpub plot --by`: a line for each group of peers."""
+"""Figures of `vizpub plot --by`, with a line for each group of peers, and of churn, with a line for
+each layer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from vizpub.cli.commands.everyday.drawing import Drawing
+from vizpub.cli.commands.everyday.drawing import Drawing, title_of
 from vizpub.cli.options import Window, comma_list
 from vizpub.model.errors import UseError
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from vizpub.questions.run import Run
 
+SURVIVAL = "survival"
+"""The kind of figure of how long links last."""
 UNKNOWN = "unknown"
 """The name of the group of peers without a value."""
 
@@ -49,6 +53,56 @@ def draw_groups(
         return rows, density(rows, metrics, title, by="group")
     is_ccdf = drawing.kind == "ccdf"
     return rows, distribution(rows, metrics, title, complementary=is_ccdf, by="group")
+
+
+def shows_churn(kind: str, metrics: Sequence[str]) -> bool:
+    """Return True if the figure is of how long links last, or how neighbourhoods change."""
+    from vizpub.questions.churn.turnover import TURNOVER_COLUMNS
+
+    return kind == SURVIVAL or (kind == "series" and {*metrics} <= {*TURNOVER_COLUMNS})
+
+
+def draw_churn(
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    """Draw survival, or columns of turnover: a line for each layer, topic or group of each run.
+
+    Raises: UseError for several peers; as Run.survival and Run.turnover.
+    """
+    import pyarrow as pa
+
+    from vizpub.analytics.figures import colours_of, series, survival
+    from vizpub.questions.run import Where
+
+    if len(drawing.peers) > 1:
+        raise UseError("a figure of lifetimes or turnover is of one --peer, or of all")
+    layers, parts = comma_list(drawing.layers), []
+    systems: dict[str, str] = {}
+    for run in runs:
+        ends = window.intervals(run.clock, run.facts.epoch)
+        answer = run.survival if drawing.kind == SURVIVAL else run.turnover
+        rows = answer(drawing.by, Where(*ends, drawing.peers[0], drawing.topic), layers).to_arrow()
+        name = [] if len(runs) == 1 else [run.facts.name]
+        lines = [" ".join([*name, *_line_of(row, drawing.by)]) for row in rows.to_pylist()]
+        systems |= dict.fromkeys(lines, run.facts.protocol or run.facts.name)
+        rows = rows.append_column("line", pa.array(lines, pa.string()))
+        parts.append(
+            rows.add_column(0, "run", pa.array(name * len(rows), pa.string())) if name else rows
+        )
+    rows, title = pa.concat_tables(parts), title_of(runs, drawing.subject)
+    chosen = colours_of([*systems], of=[*systems.values()]) if len(runs) > 1 else None
+    if drawing.kind == SURVIVAL:
+        return rows, survival(rows, title, by="line", chosen=chosen)
+    return rows, series(rows, metrics, title, by="line", chosen=chosen)
+
+
+def _line_of(row: dict[str, Any], by: str | None) -> Iterator[str]:
+    """The words that say what a row of churn is of: layer or table, and topic or group."""
+    yield row["layer"] or row["of"]
+    if by == "topic":
+        yield row["topic_name"] or ""
+    elif by is not None:
+        yield UNKNOWN if row["group"] is None else row["group"]
 
 
 def colour_groups(

@@ -18,6 +18,7 @@ from vizpub.cli.options import By, Layers, Limit, Output, RunName, Window, comma
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import OutputRows, show_rows
+from vizpub.model.clock import duration
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -88,6 +89,26 @@ class _Part:
             rich_help_panel=RARE,
         ),
     ] = None
+    d_low: Annotated[
+        int | None,
+        typer.Option(
+            "--d-low",
+            metavar="N",
+            min=0,
+            help="For turnover: count neighbourhoods of fewer peers (default: gossipsub's 4).",
+            rich_help_panel=RARE,
+        ),
+    ] = None
+    d_high: Annotated[
+        int | None,
+        typer.Option(
+            "--d-high",
+            metavar="N",
+            min=0,
+            help="For turnover: count neighbourhoods of more peers (default: gossipsub's 12).",
+            rich_help_panel=RARE,
+        ),
+    ] = None
     totals: Annotated[
         bool,
         typer.Option(
@@ -107,7 +128,8 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, mixing, assortativity, percolation or gauges.",
+            help="overlay, peers, topics, messages, mixing, assortativity, lifetimes, survival, "
+            "turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -116,6 +138,8 @@ def metrics(
 
     With `--by client`, a row is of all peers whose attribute `client` is the same, or of their
     messages; `mixing` and `assortativity` then show which of these groups link to which.
+    `lifetimes` and `survival` tell how long links, peers and subscriptions last, `turnover` how
+    neighbourhoods change; `--by topic` or `--by client` tells them by topics or groups.
     `gauges` are the system's own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
     happened; the table is stored with the run, for compare and plot. `vizpub runs tables
@@ -133,12 +157,15 @@ def metrics(
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday messages --by country --receivers
     vizpub metrics monday mixing --by client --layers mesh --from last
+    vizpub metrics monday lifetimes --layers mesh --by topic
+    vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
     """
     from vizpub.model.metrics import OF_MESSAGES
     from vizpub.questions.additions import add_intervals
+    from vizpub.questions.churn import CHURN, LENGTHS
     from vizpub.questions.mixing import MIXING
     from vizpub.questions.run import Run, Where
 
@@ -152,7 +179,7 @@ def metrics(
             opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
     elif part.gamma is not None or part.sigma is not None:
         raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
-    elif chosen and table not in MIXING:
+    elif chosen and table not in (*MIXING, *CHURN):
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
@@ -165,21 +192,28 @@ def metrics(
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    is_chosen = columns is not None or table in ("gauges", *MIXING)
+    is_chosen = columns is not None or table in ("gauges", *MIXING, *CHURN)
     leaving = _dispensable_columns(rows.columns, sort, chosen=is_chosen)
     rows = replace(rows, leaving=leaving, provisional=provisional)
     show_rows(rows, output, settings)
+    if table in LENGTHS and (interval_us := opened.clock.interval_us):
+        settings.say(f"(lengths in intervals of {duration(interval_us)})")
 
 
 def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of a table. Raises: UseError for options that do not apply."""
+    from vizpub.questions.churn import CHURN
     from vizpub.questions.mixing import MIXING
 
     columns = comma_list(part.columns)
+    if table != "turnover" and (part.d_low is not None or part.d_high is not None):
+        raise UseError("--d-low and --d-high are for: vizpub metrics RUN turnover")
     if part.receivers and (part.by is None or table != "messages"):
         raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
     if table == "gauges" and part.by is None:
         return opened.gauges(columns, where)
+    if table in CHURN:
+        return _read_churn(opened, table, part, where)
     if table not in MIXING:
         return opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
     if part.by is None:
@@ -188,6 +222,23 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         raise UseError(f"--peer, --topic and --columns do not apply to {table}")
     answer = opened.mixing if table == "mixing" else opened.assortativity
     return answer(part.by, where, comma_list(part.layers))
+
+
+def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+    """The rows of lifetimes, survival or turnover. Raises: UseError for options not of these."""
+    from vizpub.questions.churn.turnover import DEGREES
+
+    if part.columns:
+        raise UseError(f"--columns does not apply to {table}")
+    layers = comma_list(part.layers)
+    if table != "turnover":
+        answer = opened.lifetimes if table == "lifetimes" else opened.survival
+        return answer(part.by, where, layers)
+    low, high = (
+        default if given is None else given
+        for given, default in zip((part.d_low, part.d_high), DEGREES, strict=True)
+    )
+    return opened.turnover(part.by, where, layers, (low, high))
 
 
 def _dispensable_columns(

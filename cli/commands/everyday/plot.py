@@ -15,7 +15,9 @@ from vizpub.cli.commands.everyday.drawing import (
     Drawing,
     PlotOptions,
     check_options,
+    title_of,
 )
+from vizpub.cli.commands.everyday.pictures import PICTURES
 from vizpub.cli.completion import KINDS, complete_plotted
 from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 TIMES_PEERS_OR_RUNS = "give several times, several peers or several runs, not two of these"
 MESSAGES_OR_PART = "name messages, or choose them by --topic, --peer, --from and --to, not both"
 TIMES_OR_WINDOW = "give times (--at) or a window (--from, --to), not both"
-ONE_MESSAGE = "name exactly one message to draw as a tree"
 
 
 def plot(
@@ -59,10 +60,12 @@ def plot(
 ) -> None:
     """Plot metrics of a run; the plotted numbers are written beside the figure as CSV.
 
-    `vizpub runs tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
-    (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
+    `vizpub runs tables` lists the metrics. Series come from metrics/overlay, metrics/percolation or
+    turnover (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
     and `hop` are those of every delivery. `gauges/lookups` is a number of the system's own.
+
+    Survival is the share of links, peers and subscriptions that last longer than x.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
@@ -82,6 +85,8 @@ def plot(
     vizpub plot monday delay_us --kind ecdf --topic news -o delays.pdf
     vizpub plot monday degree --peer alice --peer bob -o both.png
     vizpub plot monday degree --by client --layers mesh -o clients.png
+    vizpub plot monday jaccard_mean made ended --layers mesh -o turnover.png
+    vizpub plot monday --kind survival --layers mesh --by topic -o lifetimes.pdf
     vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
@@ -133,14 +138,16 @@ def _draw_figure(
         raise UseError("name the metrics to plot; vizpub runs tables metrics/overlay lists them")
     if _are_gauges(metrics) and (drawing.topic or drawing.layers):
         raise UseError("gauges belong to no topic and no layer: leave out --topic and --layers")
+    if grouped.shows_churn(drawing.kind, metrics):
+        return grouped.draw_churn(runs, drawing, window, metrics)
     if drawing.kind in METRIC_KINDS and (layers := comma_list(drawing.layers)):
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         runs = [RunOfLayers.of(run, layers) for run in runs]
     if drawing.by and drawing.kind in METRIC_KINDS:
         return grouped.draw_groups(runs, drawing, window, metrics)
-    if drawing.kind in _OF_ONE_RUN:
-        return _OF_ONE_RUN[drawing.kind](runs[0], drawing, metrics)
+    if drawing.kind in PICTURES:
+        return PICTURES[drawing.kind](runs[0], drawing, metrics)
     has_peers = len(drawing.peers) > 1
     # A peer has one value at a time, which has no distribution.
     has_times = len(comma_list(drawing.at) or ()) > (0 if has_peers else 1)
@@ -186,7 +193,7 @@ def _series(
     data, lines = _gather(
         runs, lambda run: read(run, table, metrics, drawing, window), _by_peer(drawing, table)
     )
-    return data, series(data, metrics, _title(runs, drawing.subject), **lines)
+    return data, series(data, metrics, title_of(runs, drawing.subject), **lines)
 
 
 def _series_table(metrics: Sequence[str]) -> str:
@@ -260,12 +267,6 @@ def _by_peer(drawing: Drawing, table: str) -> str | None:
     return "publisher_name" if table == "messages" else "peer_name"
 
 
-def _title(runs: Sequence[Run], *about: str) -> str:
-    """The name of the run, unless the legend has those of several, and the subject."""
-    names = [run.facts.name for run in runs] if len(runs) == 1 else []
-    return ": ".join([*names, *filter(None, about)])
-
-
 def _distribution(
     runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
@@ -273,7 +274,7 @@ def _distribution(
 
     if drawing.at is not None and (window.first is not None or window.last is not None):
         raise UseError(TIMES_OR_WINDOW)
-    table, title = _distribution_table(runs[0], metrics), _title(runs, drawing.subject)
+    table, title = _distribution_table(runs[0], metrics), title_of(runs, drawing.subject)
     if drawing.at is None:
         by = _by_peer(drawing, table)
         data, lines = _gather(
@@ -323,7 +324,7 @@ def _coverage(
 
     by = "publisher_name" if len(drawing.peers) > 1 else None
     data, lines = _gather(runs, lambda run: _arrivals(run, drawing, window, messages), by)
-    return data, coverage(data, _title(runs, drawing.subject), **lines)
+    return data, coverage(data, title_of(runs, drawing.subject), **lines)
 
 
 def _arrivals(run: Run, drawing: Drawing, window: Window, messages: Sequence[str]) -> pa.Table:
@@ -348,53 +349,3 @@ def _arrivals(run: Run, drawing: Drawing, window: Window, messages: Sequence[str
             rows = rows.append_column("publisher_name", pa.array([peer] * len(rows), pa.string()))
         parts.append(rows)
     return pa.concat_tables(parts)
-
-
-def _tree(run: Run, drawing: Drawing, messages: Sequence[str]) -> tuple[pa.Table, Figure]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from vizpub.analytics.figures import dissemination_tree
-    from vizpub.model.wording import shorten
-    from vizpub.questions.snapshots import spread
-
-    if len(messages) != 1:
-        raise UseError(ONE_MESSAGE)
-    peers, copies = spread(run, messages[0])
-    up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
-    title = _title([run], f"message {shorten(messages[0], 40)}", up_to)
-    figure = dissemination_tree(
-        peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
-    )
-    missed = peers.filter(pc.field("role") == "missed").select(["peer", "peer_name"])
-    return pa.concat_tables([copies, missed], promote_options="default"), figure
-
-
-def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Table, Figure]:
-    import pyarrow as pa
-
-    from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot, overlay_snapshots
-    from vizpub.questions.snapshots import snapshot
-
-    layers = comma_list(drawing.layers)
-    ticks = [run.tick_at(text) for text in dict.fromkeys(comma_list(drawing.at) or ("last",))]
-    snapshots = {tick: snapshot(run, tick, drawing.topic, layers) for tick in ticks}
-    snapshots = grouped.colour_groups(run, snapshots, drawing.by)
-    topic = [f"topic {drawing.topic}"] if drawing.topic else []
-    shown = [f"layer {' and '.join(layers)}"] if layers else []
-    title, size = [run.facts.name, *topic, *shown], len(run.peers)
-    drawn = size if len(ticks) > 1 else snapshots[ticks[0]][0].num_rows
-    layout = drawing.layout or ("force" if drawn <= MOST_BY_FORCE else "ring")
-    if len(ticks) == 1:
-        (peers, links), when = snapshots[ticks[0]], run.clock.describe(ticks[0])
-        heading = ", ".join([*title, when])
-        return links, overlay_snapshot(peers, links, size, heading, layout=layout)
-    by_time = {run.clock.describe(tick): snapshots[tick] for tick in ticks}
-    rows = [
-        links.add_column(0, "interval", pa.array([run.clock.interval_of(tick)] * len(links)))
-        for tick, (_, links) in snapshots.items()
-    ]
-    return pa.concat_tables(rows), overlay_snapshots(by_time, size, ", ".join(title), layout=layout)
-
-
-_OF_ONE_RUN = {"overlay": _overlay, "tree": _tree}

@@ -89,6 +89,27 @@ def test_degree_jumps_equal_networkx(history: History, answer: Any, layers: Any)
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_turnover_of_neighbours_equals_that_of_sets(
+    history: History, answer: Any, layers: Any
+) -> None:
+    at = dict(ticks(history))
+    last = len(at) - 1
+    for before, after in ((0, 1), (0, last), (last, last // 2), (1, 1)):
+        old, new = (digraph(history, at[i], layers) for i in (before, after))
+        expected = {}
+        for peer in set(old) & set(new):
+            then, now = set(old.successors(peer)), set(new.successors(peer))
+            if then | now:
+                share = pytest.approx(len(then & now) / len(then | now))
+                expected[peer] = [len(then), len(now), len(then & now), share]
+        asked = {"before": before, "after": after, "layers": layers}
+        rows = answer("neighbour-turnover", {**asked, "k": 100})
+        assert {row[0]: row[1:] for row in rows} == expected
+        assert [row[4] for row in rows] == sorted(row[4] for row in rows)
+        assert answer("neighbour-turnover", asked) == rows[:10]
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
 def test_k_shortest_paths_equal_networkx_in_length(
     history: History, answer: Any, layers: Any
 ) -> None:

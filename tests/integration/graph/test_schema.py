@@ -69,6 +69,10 @@ WANTED = {
     "topics": (LEVELS, "t:Topic(key)"),
     "k-hop": ("UNIQUE start:Peer(key)",),
     "degree-change": (LEVELS,),
+    "neighbour-turnover": (
+        "[r:LINK(run, length_class, valid_from)]->(neighbour)",
+        "[s:PRESENT(run, length_class, valid_from)]->",
+    ),
     "subscription-churn": ("t:Topic(key)",),
     "top-relays": ("m:Message(key)", *RECEPTIONS),
     "missed-messages": ("m:Message(key)",),

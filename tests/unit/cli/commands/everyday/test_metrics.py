@@ -146,3 +146,42 @@ def test_mixing_is_between_groups(call: Call, workspace: Path) -> None:
         assert records(call(table, "--by", "client", "--layers", "mesh", "-f", "json"))
         for words in ([], ["--by", "client", "--topic", "news"]):
             assert call(table, *words).exit_code == 2
+
+
+def test_lifetimes_are_printed_by_layer(call: Call) -> None:
+    # Of four links of the overlay, two end after 2 s and one after 2.5 s; the other goes on.
+    rows = records(call("lifetimes", "--layers", "overlay", "-f", "json"))
+    assert rows == [
+        {"of": "links", "layer": "overlay", "periods": 4, "ended": 3, "open": 1, "median": 2.0,
+         "p95": None, "longest": 4.0}
+    ]  # fmt: skip
+    tells(call("lifetimes").stderr, "1s")
+    curve = records(call("survival", "--layers", "overlay", "-f", "json"))
+    assert [row["survival"] for row in curve] == [0.5, 0.25, 0.25]
+    by_topic = records(call("lifetimes", "--by", "topic", "--topic", "news", "-f", "json"))
+    assert [(row["of"], row["topic_name"], row["periods"]) for row in by_topic] == [
+        ("links", "news", 1), ("subscriptions", "news", 2),
+    ]  # fmt: skip
+
+
+def test_turnover_counts_neighbourhoods_outside_the_bounds(call: Call) -> None:
+    words = ("turnover", "--layers", "overlay", "-f", "json")
+    rows = records(call(*words, "--d-low", "1", "--d-high", "1"))
+    assert [(row["made"], row["ended"]) for row in rows] == [(4, 0), (0, 0), (0, 2), (0, 1)]
+    # alice has bob and dave, then bob; bob has none; carol has bob until the end; dave has carol.
+    outside = [(row["neighbourhoods"], row["below_d_low"], row["above_d_high"]) for row in rows]
+    assert outside == [(4, 1, 1), (4, 1, 1), (3, 1, 0), (3, 2, 0)]
+    assert [row["jaccard_mean"] for row in rows] == [None, 1.0, 0.75, 0.5]
+    (total,) = records(call(*words, "--totals"))
+    assert (total["intervals"], total["neighbourhoods"], total["ended"]) == (4, 14, 3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["lifetimes --columns median", "turnover --columns made", "lifetimes --d-low 3",
+     "overlay --d-high 3", "survival --by client", "turnover --layers nosuch"],
+)  # fmt: skip
+def test_options_that_do_not_apply_to_churn_are_refused(call: Call, words: str) -> None:
+    result = call(*words.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")

@@ -224,8 +224,32 @@ def test_assortativity_is_a_series_of_each_layer(draw: Call, tmp_path: Path) -> 
         assert draw("degree", "--by", "client", *words).exit_code in (1, 2)
 
 
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("--kind survival", {"mesh", "overlay", "presence", "subscriptions"}),
+        ("--kind survival --layers mesh,overlay", {"mesh", "overlay"}),
+        ("--kind survival --layers mesh --by topic", {"mesh news"}),
+        ("--kind survival --layers overlay --by client", {"overlay a", "overlay unknown"}),
+        ("made jaccard_mean", {"mesh", "overlay"}),
+        ("made --topic news", {"mesh"}),
+    ],
+)  # fmt: skip
+def test_churn_has_a_line_for_each_layer(
+    draw: Call, tmp_path: Path, words: str, lines: set[str]
+) -> None:
+    assert draw(*words.split()).exit_code == 0
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        assert {row["line"].strip() for row in csv.DictReader(file)} == lines
+    refused = draw(*words.split(), "--peer", "alice", "--peer", "bob")
+    assert refused.exit_code == 2
+
+
 @pytest.mark.usefixtures("two_more")
-@pytest.mark.parametrize("words", ["links", "degree --kind ecdf", "--kind coverage"])
+@pytest.mark.parametrize(
+    "words", ["made", "--kind survival", "links", "degree --kind ecdf", "--kind coverage"]
+)
 def test_several_runs_have_a_line_each_and_their_rows_in_the_csv(
     draw: Call, tmp_path: Path, words: str
 ) -> None:
