@@ -87,9 +87,9 @@ WITH {valued}, held AS (
 )
 SELECT coalesce(c.interval, m.interval)::INTEGER AS interval, coalesce(c.layer, m.layer) AS layer
     {either}, coalesce(made, 0)::BIGINT AS made, coalesce(ended, 0)::BIGINT AS ended,
-    coalesce(neighbourhoods, 0) AS neighbourhoods, neighbours_mean,
-    coalesce(below_d_low, 0) AS below_d_low, coalesce(above_d_high, 0) AS above_d_high,
-    coalesce(compared, 0) AS compared, jaccard_mean
+    coalesce(neighbourhoods, {none}) AS neighbourhoods, neighbours_mean,
+    coalesce(below_d_low, {none}) AS below_d_low, coalesce(above_d_high, {none}) AS above_d_high,
+    coalesce(compared, {none}) AS compared, jaccard_mean
 FROM counted c FULL JOIN moved m ON c.interval = m.interval AND c.layer = m.layer {same}
 ORDER BY ALL
 """
@@ -123,6 +123,7 @@ def turnover(
         neighbourhoods=key.add_to("neighbourhoods", end_of_interval(run)),
         begun=key.add_to("held", "held.valid_from"),
         over=key.add_to("held", "(held.valid_to - 1)"),
+        none="0" if run.facts.knows("subscriptions") else "NULL",  # of topics they are unknown
         sampled=sampled_by(run),
         of_layers=OF_LAYERS,
         of_part=OF_PART,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.support.few import few
-from tests.support.grouped import KEY, play_groups, value_at
+from tests.support.grouped import KEY, value_at
 from tests.support.played import Played, play
 from tests.support.words import naming
 from vizpub.model.clock import OPEN, Clock
@@ -53,16 +52,6 @@ def test_survival_of_a_textbook_example_is_that_of_the_textbook(tmp_path: Path) 
                        "median": 23, "p95": None, "longest": 35}  # fmt: skip
 
 
-@pytest.fixture(params=few(range(6), (0, 1)))
-def played(request: pytest.FixtureRequest, tmp_path: Path) -> Played:
-    return play_groups(tmp_path, request.param)
-
-
-@pytest.fixture
-def run(played: Played, tmp_path: Path) -> Run:
-    return Run.open(tmp_path, played.name)
-
-
 def list_lives(made: Played, by: str | None, where: Where) -> Lives:
     """Ticks of each period, and whether it ended, by the columns that say what a row is of."""
     ticks, lives = made.clock.ticks_per_interval, defaultdict(list)
@@ -102,10 +91,14 @@ def shortest(shares: dict[int, float], most: float) -> int | None:
     return next((length for length, share in shares.items() if share <= most + 1e-12), None)
 
 
-@pytest.mark.parametrize("by", [None, "topic", KEY])
-def test_lifetimes_equal_those_of_a_plain_loop(played: Played, run: Run, by: str | None) -> None:
+@pytest.mark.parametrize(
+    ("by", "peer", "topic"), [(None, None, None), ("topic", "p1", None), (KEY, None, "t")]
+)
+def test_lifetimes_equal_those_of_a_plain_loop(
+    played: Played, run: Run, by: str | None, peer: str | None, topic: str | None
+) -> None:
     ticks, first = played.clock.ticks_per_interval, played.clock.first
-    for where in (Where(), Where(first + 1, first + 3), Where(peer="p1"), Where(topic="t")):
+    for where in (Where(), Where(first + 1, first + 3, peer, topic)):
         lives = list_lives(played, by, where)
         rows = run.lifetimes(by, where).to_pylist()
         assert {tuple(row.values())[:-6] for row in rows} == {*lives}

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 
-from tests.support.few import few
-from tests.support.grouped import KEY, play_groups, value_at
+from tests.support.grouped import KEY, value_at
 from tests.support.played import LAYERS, Played, play
 from tests.support.words import naming
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UnknownName
 from vizpub.questions.churn.turnover import DEGREES, TURNOVER_COLUMNS
 from vizpub.questions.run import Run, Where
-
-
-@pytest.fixture(params=few(range(6), (0, 1)))
-def played(request: pytest.FixtureRequest, tmp_path: Path) -> Played:
-    return play_groups(tmp_path, request.param)
-
-
-@pytest.fixture
-def run(played: Played, tmp_path: Path) -> Run:
-    return Run.open(tmp_path, played.name)
+from vizpub.runstore.manifest import read_manifest, write_manifest
 
 
 def neighbourhoods(made: Played, interval: int) -> dict[tuple[str, int | None, int], set[int]]:
@@ -143,3 +134,18 @@ def test_peers_that_tell_nothing_have_no_neighbourhood(tmp_path: Path) -> None:
     assert [row["neighbours_mean"] for row in rows] == [0.5, 0.5, 1.0, 1.0]
     assert [row["jaccard_mean"] for row in rows] == [None, 1.0, 0.5, 1.0]
     assert DEGREES == (4, 12)
+
+
+def test_neighbourhoods_of_topics_are_unknown_without_subscriptions(tmp_path: Path) -> None:
+    made = play(tmp_path, "silent", Clock(1000, 1, 0, 5), ["a", "b", "c", "d"], ["t"])
+    manifest = read_manifest(tmp_path / "runs" / "silent")
+    tables = {name: of for name, of in manifest.tables.items() if name != "subscriptions"}
+    write_manifest(tmp_path / "runs" / "silent", replace(manifest, tables=tables))
+    run = Run.open(tmp_path, "silent")
+    for row in run.turnover(layers=["ring"]).to_pylist():
+        assert row["made"] + row["ended"] > 0
+        assert row["neighbourhoods"] is row["below_d_low"] is row["jaccard_mean"] is None
+    assert sum(row["neighbourhoods"] for row in run.turnover(layers=["mesh"]).to_pylist()) == sum(
+        len(made.present(made.clock.sampling_tick(i))) for i in range(6)
+    )
+    assert {row["of"] for row in run.lifetimes().to_pylist()} == {"links", "presence"}
