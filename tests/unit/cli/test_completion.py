@@ -56,7 +56,7 @@ def test_completion_answers_a_shell_by_a_process(workspace: Path) -> None:
         ("vizpub missed monday m", ["m0", "m1"]),
         ("vizpub runs se", ["settle"]),
         ("vizpub metrics m", ["monday"]),
-        ("vizpub metrics monday t", ["topics"]),
+        ("vizpub metrics monday t", ["topics", "turnover"]),
         ("vizpub metrics monday topics --topic s", ["sport/日本"]),
         ("vizpub metrics monday --columns dia", ["diameter"]),
         ("vizpub topic monday n", ["news"]),

@@ -134,7 +134,7 @@ def test_window_becomes_intervals_and_is_refused_outside_the_run() -> None:
         ("metrics monday overlay --topic news", "topic"),
         ("metrics monday peers --topic news", "topic"),
         ("metrics monday topics --peer alice", "peer"),
-        ("metrics monday messages --totals", "overlay, peers or topics"),
+        ("metrics monday messages --totals", "overlay, peers, topics or turnover"),
         ("metrics monday messages --layers mesh", "layers"),
         ("metrics monday gauges --layers mesh", "layers"),
         ("metrics monday gauges --topic news", "topic"),
