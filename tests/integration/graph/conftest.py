@@ -136,11 +136,10 @@ def random_history(
             random_, period["valid_from"], period["valid_to"], end, density=0.7
         )
     ]
-    rows["publications"] = [_publication(random_, m, rows, clock) for m in range(messages)]
-    rows["receptions"] = [
-        r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
-    ]
-    eligible = {p["message"]: _eligible(p, rows) for p in rows["publications"]}
+    published = [_publication(random_, m, rows, clock) for m in range(messages)]
+    rows["publications"] = published
+    rows["receptions"] = [r for p in published for r in _receptions(random_, p, rows, clock)]
+    eligible = {p["message"]: _eligible(p, rows) for p in published}
     rows["missed"] = list(_missed(eligible, rows))
     rows["roles"] = list(_roles(random_, rows, seed))
     rows["attributes"] = list(_attributes(random.Random(seed), peers, end))
