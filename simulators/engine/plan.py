@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
@@ -13,7 +13,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
 from vizpub.simulators.engine.reporter import Content
 from vizpub.simulators.engine.specs import check_value, fields_of, parse
-from vizpub.simulators.engine.systems import system_named
+from vizpub.simulators.engine.systems import name_anywhere, system_named
 from vizpub.simulators.world.churn import CHURNS, Churn, Setting
 from vizpub.simulators.world.client import (
     ALL_WORKLOADS,
@@ -126,6 +126,14 @@ class Plan:
     world: SimulatedWorld
     seed: int = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the names of classes and their values: other processes load a user's class from
+        its file.
+        """
+        values = {of.name: getattr(self.parameters, of.name) for of in fields(self.parameters)}
+        made = name_anywhere(self.system), values
+        return _restore_plan, (self.system, made, self.world, self.seed)
+
     @property
     def protocol(self) -> str:
         """The name of the system, or of the class it is."""
@@ -198,6 +206,13 @@ def make_plan(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
     return plan
 
 
+def _restore_plan(
+    system: str, made: tuple[str, Mapping[str, Any]], world: SimulatedWorld, seed: int
+) -> Plan:
+    name, values = made
+    return Plan(system, system_named(name).parameters_type(**values), world, seed)
+
+
 _OF_OWN = ("workload", "publications", "interest", "churn", "upload")
 """What of the world does not count for a system with a workload of its own."""
 
@@ -206,10 +221,10 @@ def world_of(system: str) -> type[SimulatedWorld]:
     """The parameters of the world with the system's own defaults. Raises: UnknownName."""
     defaults = system_named(system).make.defaults
     types = get_type_hints(SimulatedWorld, include_extras=True)
-    fields = [(name, types[name], value) for name, value in defaults.items()]
+    own_defaults = [(name, types[name], value) for name, value in defaults.items()]
     return (
-        make_dataclass("World", fields, bases=(SimulatedWorld,), frozen=True)
-        if fields
+        make_dataclass("World", own_defaults, bases=(SimulatedWorld,), frozen=True)
+        if own_defaults
         else SimulatedWorld
     )
 
@@ -220,8 +235,11 @@ def _convert_values(values: Mapping[str, Any], kind: type[Any]) -> Any:
             f"there is no parameter '{unknown[0]}'; there are: "
             f"{', '.join([*kind.__dataclass_fields__, *SimulatedWorld.__dataclass_fields__])}"
         )
-    types, fields = get_type_hints(kind, include_extras=True), fields_of(kind)
-    right = {name: check_value(name, values[name], fields[name], types[name]) for name in values}
+    types, parameters = get_type_hints(kind, include_extras=True), fields_of(kind)
+    right = {
+        name: check_value(name, value, parameters[name], types[name])
+        for name, value in values.items()
+    }
     try:
         return msgspec.convert(right, kind)
     except msgspec.ValidationError as error:

@@ -133,6 +133,12 @@ def system_named(name: str) -> _Entry:
     return _Entry(module, system)
 
 
+def name_anywhere(name: str) -> str:
+    """The name of a system in processes that work in other folders: files have absolute paths."""
+    module, _, system = name.rpartition(":")
+    return f"{Path(module).absolute()}:{system}" if module.endswith(".py") else name
+
+
 def _module(name: str) -> ModuleType:
     is_file = name.endswith(".py")
     if not is_file and not all(map(str.isidentifier, name.split("."))):
