@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ class Folder:
     """The folder of one simulation."""
 
     path: Path
+
+    @classmethod
+    def of_plan(cls, parent: Path, plan: Plan) -> Folder:
+        """The folder of a plan in a parent, by its name; where another simulation has that, it has
+        a digest of the plan, too. Raises: UseError.
+        """
+        folder = cls(parent / plan.name)
+        if not folder._about.exists() or folder._read_description()["plan"] == _identity(plan):
+            return folder
+        text = json.dumps(_identity(plan), sort_keys=True)
+        return cls(parent / f"{plan.name}-{blake2b(text.encode(), digest_size=3).hexdigest()}")
 
     def absolute(self) -> Folder:
         """The same folder with an absolute path, for processes in other directories."""

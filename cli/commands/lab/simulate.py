@@ -103,7 +103,8 @@ class SimulationOptions:
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED).",
+            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED, with a digest "
+            "of the parameters where another simulation has that).",
             rich_help_panel=RARE,
         ),
     ] = None
@@ -263,7 +264,7 @@ def _folder(settings: Settings, options: SimulationOptions, plan: Plan) -> Folde
     from vizpub.simulators.engine.folder import Folder
 
     if options.out is None:
-        return Folder(settings.workspace / "simulations" / plan.name)
+        return Folder.of_plan(settings.workspace / "simulations", plan)
     return Folder(options.out if options.runs == 1 else options.out / f"seed-{plan.seed}")
 
 
