@@ -46,6 +46,10 @@ engine graphframes goes without these settings.
 """
 
 
+ALWAYS_EXACT = 1e30
+"""`max_edge_visits` that no interval needs. A run stores its limit, and can store no infinity."""
+
+
 @dataclass(frozen=True)
 class Measures:
     """Options of what an engine measures."""
@@ -54,7 +58,7 @@ class Measures:
     topics: bool = True
     max_edge_visits: float = 2e10
     """Links traversed per interval at most: n · (n + m) for exact betweenness, 1/64 of that for
-    exact distances. Metrics that need more are sampled."""
+    exact distances. Metrics that need more are sampled; with ALWAYS_EXACT, none is."""
     seed: int = 0
     """Seed of the samples, drawn separately in each interval, so that blocks do not matter."""
     own: tuple[OwnFunction, ...] = ()

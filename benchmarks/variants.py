@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from vizpub.analytics.options import Measures
-
-_ALWAYS_EXACT = float("inf")
+from vizpub.analytics.options import ALWAYS_EXACT, Measures
 
 VARIANTS = {
     "structure": Measures(betweenness=False, topics=False),
     "topics": Measures(betweenness=False),
-    "betweenness": Measures(topics=False, max_edge_visits=_ALWAYS_EXACT),
-    "all": Measures(max_edge_visits=_ALWAYS_EXACT),
+    "betweenness": Measures(topics=False, max_edge_visits=ALWAYS_EXACT),
+    "all": Measures(max_edge_visits=ALWAYS_EXACT),
 }
 TIMES = {"structure": 3, "topics": 3, "betweenness": 1, "all": 1}
 """How often each is measured: quick ones more often, because other processes use the machine too.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Self
 
-from vizpub.analytics.options import ENGINES, Measures
+from vizpub.analytics.options import ALWAYS_EXACT, ENGINES, Measures
 from vizpub.analytics.own import OwnFunction
-from vizpub.model.errors import UnknownName
+from vizpub.model.errors import UnknownName, UseError
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,14 @@ class MeasurementOptions:
     measures: Measures = field(default_factory=Measures)
 
     def __post_init__(self) -> None:
-        """Raises: UnknownName for an unknown engine."""
+        """Raises: UnknownName for an unknown engine; UseError for a limit that is not finite."""
         if self.engine not in ENGINES:
             raise UnknownName("engine", self.engine, ENGINES)
+        if not isfinite(visits := self.measures.max_edge_visits):  # run.json keeps it
+            raise UseError(
+                f"--max-edge-visits {visits:g}: give a finite number; with {ALWAYS_EXACT:g}, "
+                "nothing is sampled"
+            )
 
     @property
     def options(self) -> dict[str, Any]:
