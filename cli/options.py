@@ -23,8 +23,31 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.model.clock import Clock
+from vizpub.model.clock import Clock, parse_duration_us
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.sizes import parse_size
+
+
+def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
+    """The duration itself. Raises: UseError naming the option."""
+    return _check(parse_duration_us, param, value)
+
+
+def check_size(param: typer.CallbackParam, value: str | None) -> str | None:
+    """The size itself. Raises: UseError naming the option."""
+    return _check(parse_size, param, value)
+
+
+def _check(
+    parse: Callable[[str], object], param: typer.CallbackParam, value: str | None
+) -> str | None:
+    try:
+        if value is not None:
+            parse(value)
+    except UseError as error:
+        raise UseError(f"{param.opts[0]}: {error}") from None
+    return value
+
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
@@ -60,7 +83,13 @@ Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
 Timeout = Annotated[
-    str, typer.Option("--timeout", metavar="DURATION", help="Stop the query after this time.")
+    str,
+    typer.Option(
+        "--timeout",
+        metavar="DURATION",
+        help="Stop the query after this time.",
+        callback=check_duration,
+    ),
 ]
 OutputFile = Annotated[
     Path | None,

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -21,6 +20,8 @@ from vizpub.cli.options import (
     NoBetweenness,
     NoLoad,
     Output,
+    check_duration,
+    check_size,
     comma_list,
 )
 from vizpub.cli.service import LoadOptions, remove_stale
@@ -29,7 +30,7 @@ from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import to_stdout
 from vizpub.cli.terminal.streams import is_closed
 from vizpub.model.clock import parse_duration_us
-from vizpub.model.errors import CheckFailed, UseError
+from vizpub.model.errors import CheckFailed
 from vizpub.model.sizes import parse_size
 from vizpub.model.wording import amount, was_or_were
 
@@ -63,7 +64,11 @@ class ReadingOptions:
     ] = "auto"
     interval: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Length of an interval (default for traces: 1s)."),
+        typer.Option(
+            metavar="DURATION",
+            callback=check_duration,
+            help="Length of an interval (default for traces: 1s).",
+        ),
     ] = None
     gap_tolerance: GapTolerance = 0
     input_run: Annotated[
@@ -94,7 +99,10 @@ class ReadingOptions:
     max_line: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Refuse longer lines (default: 64MB).", rich_help_panel=RARE
+            metavar="SIZE",
+            callback=check_size,
+            help="Refuse longer lines (default: 64MB).",
+            rich_help_panel=RARE,
         ),
     ] = None
     undirected: Annotated[
@@ -117,6 +125,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             metavar="DURATION",
+            callback=check_duration,
             help="Unit of times that are numbers, such as 1s or 1ms.",
             rich_help_panel=RARE,
         ),
@@ -278,8 +287,6 @@ def _request(
     from vizpub.ingest.sources.base import SourceOptions
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
-    if not isfinite(reading.max_edge_visits):  # run.json keeps it, and JSON has finite numbers
-        raise UseError(f"--max-edge-visits {reading.max_edge_visits:g}: give a finite number")
     return IngestRequest(
         paths=paths,
         run=run,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName, Timeout
+from vizpub.cli.options import Limit, Output, RunName, Timeout, check_size
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK, text_of
@@ -25,7 +25,9 @@ class SqlBounds:
 
     limit: Limit = 0
     timeout: Timeout = "5m"
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory limit of the query.")] = "2GB"
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", callback=check_size, help="Memory limit of the query.")
+    ] = "2GB"
 
 
 def sql(

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from vizpub.cli.options import check_duration
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import InputError, UseError
@@ -46,6 +47,7 @@ class ReportingOptions:
         str,
         typer.Option(
             metavar="DURATION",
+            callback=check_duration,
             help="With --follow: how long after its end an interval is reported.",
         ),
     ] = "2s"
@@ -53,6 +55,7 @@ class ReportingOptions:
         str,
         typer.Option(
             metavar="DURATION",
+            callback=check_duration,
             help="Time without events and streams after which a peer counts as gone.",
         ),
     ] = "30s"

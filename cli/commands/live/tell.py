@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from vizpub.cli.options import CollectorUrl, RunName
+from vizpub.cli.options import CollectorUrl, RunName, check_duration
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import CheckFailed, ServiceError
@@ -25,7 +25,12 @@ class TellOptions:
     """The collector, and the time that the command waits for the peer."""
 
     expires: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long the command waits for the peer.")
+        str,
+        typer.Option(
+            metavar="DURATION",
+            callback=check_duration,
+            help="How long the command waits for the peer.",
+        ),
     ] = "60s"
     url: CollectorUrl = None
     no_wait: Annotated[

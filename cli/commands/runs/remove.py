@@ -13,7 +13,7 @@ import typer
 from vizpub.cli.commands.neo4j.browser import guide_folder
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.errors import report
-from vizpub.cli.options import Yes, match_runs
+from vizpub.cli.options import Yes, check_duration, match_runs
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import printable
 from vizpub.cli.terminal.streams import confirm, message
@@ -37,7 +37,9 @@ def remove(
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="DURATION", help="Only runs without a change for this long, such as 30d."
+            metavar="DURATION",
+            callback=check_duration,
+            help="Only runs without a change for this long, such as 30d.",
         ),
     ] = None,
     dry_run: Annotated[
