@@ -158,6 +158,12 @@ class _MissedOptions:
             autocompletion=complete_layers,
         ),
     ] = None
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", metavar="N", min=0, help="With --missed: print at most N rows; 0 = all."
+        ),
+    ] = 0
 
 
 def message(
@@ -196,7 +202,9 @@ def message(
     if part.missed:
         _print_missed(ctx, run, message, output, part)
         return
-    refuse_options(ctx, "how a message spread; it goes with --missed", "--by", "--layers")
+    refuse_options(
+        ctx, "how a message spread; it goes with --missed", "--by", "--layers", "--limit"
+    )
     if message is None:
         raise UseError(f"name a message; to list them: vizpub metrics {run} messages")
     _print_spread(ctx.obj, run, message, output)
@@ -244,7 +252,8 @@ def _print_missed(
         interval = (
             stored.publication(stored.message_index(message))["interval"] if message else None
         )
-        _show(frame.to_arrow(), output, settings, stored.facts.provisional(interval))
+        rows = frame.to_arrow().slice(0, part.limit or None)
+        _show(rows, output, settings, stored.facts.provisional(interval))
         if not len(frame):
             settings.say("every eligible peer received " + ("it" if message else "every message"))
         if not message and (unreported := unreported_count(stored.stored)):
@@ -254,7 +263,10 @@ def _print_missed(
             )
     elif message and not by:
         refuse_options(ctx, f"run '{run}', which only Neo4j has, without reasons", "--layers")
-        print_answer(settings, output, "missed-subscribers", run, {"message": message})
+        from vizpub.graphstore.ask.queries import Limits
+
+        limits = Limits(rows=part.limit or None)
+        print_answer(settings, output, "missed-subscribers", run, {"message": message}, limits)
     else:
         raise UseError(f"the reasons need the run's files, and {settings.workspace} has none")
 
