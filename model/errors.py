@@ -227,7 +227,8 @@ def cause_of(error: Exception) -> str:
 def _nearest(text: str, names: Sequence[str]) -> list[str]:
     """Return the most similar names, or else those with the most similar beginnings or ends."""
     text = text.strip("….")  # of a name that a table has shortened
-    if near := get_close_matches(text, names, n=_NEAREST, cutoff=0.5):
+    # Names that share no more than half of their letters are not alike: 'churn' and 'run'.
+    if near := get_close_matches(text, names, n=_NEAREST, cutoff=0.51):
         return near
     if len(text) < _LEAST_PART:
         return []
