@@ -119,6 +119,8 @@ class CollectRequest:
     """Rebuild a run that was removed."""
     past_damage: bool = False
     """Continue behind damage of the log, without the damaged part."""
+    keep: int | None = None
+    """The intervals that the run keeps; older ones leave it. Null: all stay."""
 
     def header(self) -> RunHeader:
         """Return the header of a run that begins now."""
@@ -141,6 +143,7 @@ class CollectRequest:
             "gap_tolerance": self.rules.gap_tolerance,
             "message_window": self.message_window,
             "betweenness": self.betweenness,
+            "keep": self.keep,
         }
 
 

@@ -40,6 +40,8 @@ class CollectionProgress:
         self.seconds = 0.0
         """The duration of the last append."""
         self.run_late = 0
+        self.left: Sequence[int] = (0, 0, 0)
+        """The intervals, rows and bytes that have left the run, which keeps the last ones only."""
         self.settled = False
         self.error: str | None = None
         """The reason why nothing is appended now."""
@@ -72,6 +74,7 @@ class CollectionProgress:
         """Note that a process has appended a batch to the run."""
         self.batches, self.consumed, self.done = batch["number"], batch["position"], batch["closed"]
         self.seconds, self.run_late = batch["seconds"], batch["late"]
+        self.left = batch["left"]
         self.error = None
         ready = [i for i in self._closed_at if i <= batch["closed"]]
         if ready:
@@ -135,6 +138,7 @@ class CollectionProgress:
             "lag_s": round(max(self.lag, self.lag_s if not self._closed_at else 0), 3),
             "append_s": self.seconds,
             "batches": self.batches,
+            **dict(zip(("left_intervals", "left_rows", "left_bytes"), self.left, strict=True)),
             "log_bytes": self.backlog,
             "log_bytes_most": intake.limits.log,
             "disk_bytes": self.disk,

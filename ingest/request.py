@@ -42,6 +42,8 @@ class IngestRequest:
     """If files cannot be added to the run as it is, rebuild it from all of them."""
     settles: tuple[int, int] | None = None
     """With `replace`: `paths` have all files of the run, which had that number and size."""
+    keep: int | None = None
+    """The intervals that the run keeps; null = all (vizpub.ingest.retention)."""
     collection: str = ""
     """The identity of the collection that makes the run; empty = none does."""
     keep_going: bool = False

@@ -25,6 +25,7 @@ from vizpub.ingest.inputs.files import check_unchanged
 from vizpub.ingest.inputs.inventory import check_layers
 from vizpub.ingest.job import Job, Stage
 from vizpub.ingest.measures import metrics
+from vizpub.ingest.retention import retain
 from vizpub.ingest.sources.times import ALONE, TOO_FAR
 from vizpub.ingest.tasks import staged
 from vizpub.ingest.tasks.fold import refusal_summary
@@ -250,7 +251,7 @@ def finish_run(job: Job) -> None:
         manifest = job.final_manifest()
         if job.small:
             _check_inputs(job)
-        manifest = job.plan.next_generation(manifest)
+        manifest = retain(job, job.plan.next_generation(manifest))
         done = replace(manifest.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
 

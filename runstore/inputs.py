@@ -5,7 +5,7 @@ A run that is fed file by file has thousands of them, and run.json is written wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,3 +66,17 @@ def shorten_inputs(writer: RunWriter, run: Manifest, base: Manifest | None) -> M
         rest = tuple(file for file in run.inputs if file.get("damage"))
         run = replace(run, inputs=rest, earlier_bytes=size)
     return replace(run, carry={**run.carry, INPUTS: entry}) if entry else run
+
+
+def drop_inputs(
+    writer: RunWriter, run: Manifest, is_gone: Callable[[dict[str, Any]], bool]
+) -> Manifest:
+    """The run without the files that are not needed any more, to rebuild it either."""
+    files = [*_stored_inputs(writer.directory, run)]
+    needed = tuple(file for file in files if not is_gone(file))
+    if len(needed) == len(files):
+        return run
+    carry = {name: entry for name, entry in run.carry.items() if name != INPUTS}
+    return shorten_inputs(
+        writer, replace(run, inputs=needed, earlier_bytes=0, carry=carry), base=None
+    )

@@ -1,5 +1,5 @@
 """Writes files of tables: new ones, and rows of a run again, where an append replaces others of
-their file, or to join parts.
+their file, to join parts, or to change rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from vizpub.model.errors import FULL
 from vizpub.runstore import durable
 from vizpub.runstore.integrity import PARQUET, describe_file, files_of, stored_schema
-from vizpub.runstore.manifest import Cut, Part, StoredFile
+from vizpub.runstore.manifest import Cut, Part, StoredFile, TableEntry
 from vizpub.runstore.store import StoredTable, reading
 
 Fresh = Callable[[str], Path]
 """Gives a new directory for a table, which is not there yet."""
+RowChange = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Returns the rows of a batch that stay, as they are from now on."""
 _GROUP_ROWS = 1 << 17
 
 
@@ -96,6 +98,22 @@ def join_parts(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Par
     return _part(run, directory, _write_rows(run, name, parts, directory))
 
 
+def change_rows(
+    run: Path, name: str, entry: TableEntry, change: RowChange, fresh: Fresh
+) -> TableEntry:
+    """The entry of a table whose rows `change` has changed, all in one part.
+
+    Raises: StoreBroken, OSError.
+    """
+    if not entry.rows:
+        return entry
+    directory = fresh(name)
+    directory.mkdir(parents=True)
+    files = _write_rows(run, name, entry.parts, directory, change=change)
+    part = _part(run, directory, files)
+    return replace(entry, directory=part.directory, rows=part.rows, older=(), files=files)
+
+
 def _part(run: Path, directory: Path, files: tuple[StoredFile, ...]) -> Part:
     return Part(str(directory.relative_to(run)), sum(file.rows for file in files), files)
 
@@ -106,6 +124,7 @@ def _write_rows(
     parts: Sequence[Part],
     directory: Path,
     where: pc.Expression | None = None,
+    change: RowChange = lambda rows: rows,
 ) -> tuple[StoredFile, ...]:
     """Write the rows of parts, or such rows of them, into a file; there is none without rows."""
     first = next(path for part in parts for path in files_of(run, part, name))
@@ -114,7 +133,7 @@ def _write_rows(
     path = directory / f"{uuid4().hex}.parquet"
     with TableFile(path, schema) as file:
         for batch in StoredTable(run, name, tuple(parts), schema).scan(where=where):
-            file.write(batch)
+            file.write(change(batch))
     stored = describe_file(path)
     if not stored.rows:
         path.unlink()

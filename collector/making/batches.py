@@ -26,11 +26,13 @@ from vizpub.analytics.options import Measures
 from vizpub.collector.log.records import LogDamaged, gaps_in
 from vizpub.collector.making.batch import NONE, Batch, BatchBuilder, batches_in, last_batch_in
 from vizpub.collector.making.child import trim
+from vizpub.collector.making.spent import drop_spent, remove_spent
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import release
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestOutcome, ingest_in, settling_request
 from vizpub.ingest.request import IngestRequest
+from vizpub.ingest.retention import LEFT
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
 from vizpub.machine.locks import LockHeld, holding
@@ -60,6 +62,8 @@ class BatchJob:
     gap_tolerance: int = 0
     message_window: int | None = None
     betweenness: bool = True
+    keep: int | None = None
+    """The intervals that the run keeps; null = all."""
 
     @property
     def place(self) -> CollectionPlace:
@@ -112,6 +116,7 @@ class BatchAppender:
             ),
             measuring=MeasurementOptions(measures=Measures(job.betweenness)),
             append=True,
+            keep=job.keep,
             collection=self._collection,
             keep_going=True,
         )
@@ -124,6 +129,7 @@ class BatchAppender:
             "needed": self._builder.needed_from,
             "seconds": round(time.monotonic() - began, 3),
             "late": sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
+            "left": [run.manifest.notes.get(name, 0) for name in LEFT],
             "rows": [row for rows in overlay for row in rows.to_pylist()],
         }
 
@@ -139,17 +145,22 @@ class BatchAppender:
         return {"settled": True, "late": late}
 
     def _ingest(self, request: IngestRequest) -> IngestOutcome:
-        """Ingest once no other command writes the run, and note newly passed damage of the log."""
+        """Ingest once no other command writes the run, note newly passed damage of the log, and
+        remove batches that are not needed any more.
+        """
         while True:
             try:
                 with writing(request.workspace, request.run, collects=True) as writer:
                     outcome = self._ingest_into(writer, request)
-                    manifest = outcome.run.manifest
+                    manifest = drop_spent(writer, outcome.run.manifest)
                     lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
-                    if not lost or manifest.notes.get(DAMAGED) == lost:
-                        return outcome
-                    writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
-                    return replace(outcome, run=open_run(request.workspace, request.run))
+                    if lost:
+                        manifest = replace(manifest, notes={**manifest.notes, DAMAGED: lost})
+                    if manifest != outcome.run.manifest:
+                        writer.commit(manifest)
+                        outcome = replace(outcome, run=open_run(request.workspace, request.run))
+                    remove_spent(self._place.batches, outcome.run)
+                    return outcome
             except RunLocked:
                 time.sleep(_AGAIN_S)
 

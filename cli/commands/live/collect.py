@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import GapTolerance, NoBetweenness, NoLoad, comma_list
+from vizpub.cli.options import (
+    GapTolerance,
+    NoBetweenness,
+    NoLoad,
+    check_duration,
+    check_size,
+    comma_list,
+)
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import text_of
@@ -33,11 +40,18 @@ class ClosingOptions:
     """Options for closing intervals, and for measuring them."""
 
     interval: Annotated[
-        str, typer.Option(metavar="DURATION", help="Length of a reporting interval.")
+        str,
+        typer.Option(
+            metavar="DURATION", callback=check_duration, help="Length of a reporting interval."
+        ),
     ] = "1s"
     lateness: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="How long to wait after most peers have reported."),
+        typer.Option(
+            metavar="DURATION",
+            callback=check_duration,
+            help="How long to wait after most peers have reported.",
+        ),
     ] = "5s"
     ahead: Annotated[
         int,
@@ -54,6 +68,14 @@ class ClosingOptions:
             metavar="FILE",
             help="File with the names of all peers, one per line, if known.",
             rich_help_panel=RARE,
+        ),
+    ] = None
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            callback=check_duration,
+            help="Let intervals leave the run when they are older, such as 7d (default: never).",
         ),
     ] = None
     gap_tolerance: GapTolerance = 0
@@ -144,13 +166,17 @@ class InputOptions:
     max_name: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Refuse peers whose name is longer.", rich_help_panel=RARE
+            metavar="SIZE",
+            callback=check_size,
+            help="Refuse peers whose name is longer.",
+            rich_help_panel=RARE,
         ),
     ] = "1kB"
     max_log: Annotated[
         str,
         typer.Option(
             metavar="SIZE",
+            callback=check_size,
             help="Make reporters wait while the log is larger.",
             rich_help_panel=RARE,
         ),
@@ -159,6 +185,7 @@ class InputOptions:
         str | None,
         typer.Option(
             metavar="SIZE",
+            callback=check_size,
             help="Accept nothing while log and batches are larger (default: no limit).",
             rich_help_panel=RARE,
         ),
@@ -167,6 +194,7 @@ class InputOptions:
         str,
         typer.Option(
             metavar="SIZE",
+            callback=check_size,
             help="Accept nothing while less is free on the disk.",
             rich_help_panel=RARE,
         ),
@@ -223,6 +251,7 @@ def collect(
     vizpub live collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
     vizpub live collect lab --pull http://127.0.0.1:8700 --pull targets.txt
     vizpub live collect lab --kafka broker:9092 --topic reports
+    vizpub live collect lab --keep 7d
     vizpub live collect lab --stop
     ```
     """
@@ -302,7 +331,15 @@ def _collect_request(
         stop,
         inputs.revive,
         inputs.past_damage,
+        _kept_intervals(closing),
     )
+
+
+def _kept_intervals(closing: ClosingOptions) -> int | None:
+    """The intervals of the time to keep; null = all."""
+    if closing.keep is None:
+        return None
+    return -(-parse_duration_us(closing.keep) // parse_duration_us(closing.interval))
 
 
 def _topic(inputs: InputOptions, run: str) -> Topic | None:

@@ -28,7 +28,7 @@ COLUMNS = ("interval", "network_size", "links", "weak_components", "diameter", "
 _SHOWN = 12
 _FACTS = (
     *("state", "peers", "reached", "closed", "in_run", "in_neo4j"),
-    *("lag_s", "log_bytes", "kafka_lag", "reports", "late", "refused"),
+    *("lag_s", "log_bytes", "left_intervals", "kafka_lag", "reports", "late", "refused"),
     *("error", "load_error", "kafka_error"),
 )
 
