@@ -20,6 +20,7 @@ _KEPT_ROWS = 512
 _MOST_BEHIND = 64
 """The most rows that a reader gets late; instead of more, it gets the newest one."""
 _SILENT_S = 30.0
+_LEFT = ("left_intervals", "left_rows", "left_bytes")
 Row = dict[str, Any]
 
 
@@ -40,8 +41,8 @@ class CollectionProgress:
         self.seconds = 0.0
         """The duration of the last append."""
         self.run_late = 0
-        self.left: Sequence[int] = (0, 0, 0)
-        """The intervals, rows and bytes that have left the run, which keeps the last ones only."""
+        self.left: Sequence[int] | None = None
+        """The intervals, rows and bytes that have left the run; null = not known yet."""
         self.settled = False
         self.error: str | None = None
         """The reason why nothing is appended now."""
@@ -138,7 +139,7 @@ class CollectionProgress:
             "lag_s": round(max(self.lag, self.lag_s if not self._closed_at else 0), 3),
             "append_s": self.seconds,
             "batches": self.batches,
-            **dict(zip(("left_intervals", "left_rows", "left_bytes"), self.left, strict=True)),
+            **dict(zip(_LEFT, self.left or [None] * len(_LEFT), strict=True)),
             "log_bytes": self.backlog,
             "log_bytes_most": intake.limits.log,
             "disk_bytes": self.disk,

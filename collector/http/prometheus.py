@@ -69,8 +69,8 @@ def _figures(
     yield "vizpub_log_capacity_bytes", "gauge", "Bytes the log may have.", intake.limits.log
     yield "vizpub_queue_bytes", "gauge", "Bytes that wait for a sync.", intake.log.queued_bytes
     yield "vizpub_batches_total", "counter", "Batches in the run.", progress.batches
-    for name, left in zip(("intervals", "rows", "bytes"), progress.left, strict=True):
-        yield f"vizpub_left_{name}_total", "counter", f"Old {name} that left the run.", left
+    for name, left in zip(("intervals", "rows", "bytes"), progress.left or (), strict=False):
+        yield f"vizpub_left_{name}", "gauge", f"Old {name} that have left the run.", left
     yield "vizpub_append_seconds", "gauge", "Time of the last append.", progress.seconds
     yield "vizpub_lag_seconds", "gauge", "Wait of the oldest closed interval.", progress.lag
     yield (

@@ -103,8 +103,7 @@ class SimulationOptions:
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED, with a digest "
-            "of the parameters where another simulation has that).",
+            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED…).",
             rich_help_panel=RARE,
         ),
     ] = None

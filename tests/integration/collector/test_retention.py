@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
@@ -20,6 +20,11 @@ from tests.integration.collector.test_batches import START, Live, Record, report
 from tests.integration.test_append import contents, difference
 from tests.support.faults import stopping
 from vizpub.collector.making.batch import batches_in
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.ingest.retention import INTERVALS, LEFT, ROWS
 from vizpub.runstore.inputs import all_inputs
 from vizpub.runstore.store import StoredRun
@@ -86,9 +91,14 @@ class Pair:
         self.case.job = replace(self.case.job, keep=KEEP, message_window=WINDOW)
         self.whole.job = replace(self.whole.job, message_window=WINDOW)
 
-    async def collect(self, appends: Sequence[int], stops: Mapping[int, bool]) -> None:
+    async def collect(
+        self,
+        appends: Sequence[int],
+        stops: Mapping[int, bool],
+        look: Callable[[StoredRun], object] = lambda run: None,
+    ) -> None:
         """Append so many intervals at a time. At some appends, the process of one is stopped at the
-        commit, before or after it.
+        commit, before or after it; `look` gets its run after each.
         """
         told = iter(enumerate(map(in_time, reports_of(self.seed, sum(appends)))))
         intakes = [(of, of.intake()) for of in (self.case, self.whole)]
@@ -104,6 +114,7 @@ class Pair:
             self.case.append(afresh=place in stops)
             self.whole.append()
             same_from(self.case.run, self.whole.run)
+            look(self.case.run)
         for _, intake in intakes:
             await intake.log.aclose()
 
@@ -133,10 +144,33 @@ def test_rebuilt_run_begins_where_it_began_before(
     needed = [Path(file["path"]).name for file in all_inputs(run.directory, run.manifest)]
     assert [batch.name for batch in batches_in(folder)] == needed
     assert 1 < len(needed) < 9
-    before = {name: contents(run, name) for name in ("metrics/overlay", "metrics/topics")}
+    shape = ["interval", "network_size", "links", "dangling_links", "diameter", "weak_components"]
+    before = run.read("metrics/overlay", shape)
     pair.case.settle()
     rebuilt = pair.case.run
     assert rebuilt.facts.clock == run.facts.clock
     assert rebuilt.manifest.notes[INTERVALS] == run.manifest.notes[INTERVALS]
-    for name, rows in before.items():
-        assert contents(rebuilt, name) == rows, name
+    assert rebuilt.read("metrics/overlay", shape) == before
+
+
+@pytest.mark.long
+@pytest.mark.neo4j
+def test_copy_in_neo4j_follows_what_leaves_and_what_comes(
+    spark: SparkSession, tmp_path: Path, neo4j_server: Connection
+) -> None:
+    pair, seen = Pair(spark, tmp_path, seed=24), list[tuple[int, bool]]()
+    with connect(neo4j_server) as driver:
+        place = driver, neo4j_server.database
+
+        def load(run: StoredRun) -> None:
+            summary = load_run(*place, run.facts, run)
+            seen.append((run.facts.clock.first, summary.grown))
+            assert verify_run(*place, run.facts, run) == []
+
+        try:
+            asyncio.run(pair.collect((3, 1, 3, 1), {}, load))
+        finally:
+            remove_run(*place, "lab")
+    firsts = [first for first, _ in seen]
+    assert firsts[0] == firsts[1] < firsts[2]
+    assert [grown for _, grown in seen[:3]] == [False, True, False]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
@@ -45,6 +46,28 @@ def test_dataclass_fields_become_options_of_a_command() -> None:
     assert seen == [Settings(Path("here")), "box", Size(4, "b")]
     assert CliRunner().invoke(app, ["draw", "box", "--width", "0"]).exit_code == 2
     assert "Draw it." in CliRunner().invoke(app, ["draw", "--help"]).output
+
+
+def leaves(command: typer.core.TyperCommand, words: str = "vizpub") -> Iterator[tuple[str, Any]]:
+    """The commands without commands of their own, by what is typed."""
+    if not hasattr(command, "list_commands"):
+        yield words, command
+        return
+    context = typer.Context(command)
+    for name in command.list_commands(context):
+        if found := command.get_command(context, name):
+            yield from leaves(found, f"{words} {name}")
+
+
+def test_every_option_with_a_duration_or_a_size_names_itself_when_it_is_wrong() -> None:
+    checked = set()
+    for words, found in leaves(typer.main.get_command(program)):
+        for option in found.params:
+            if option.metavar in ("DURATION", "SIZE") and not words.startswith("vizpub lab"):
+                with pytest.raises(UseError, match=f"^{option.opts[0]}: 'soon'"):
+                    option.process_value(typer.Context(found), "soon")
+                checked.add(option.opts[0])
+    assert {"--interval", "--keep", "--timeout", "--older-than", "--max-log"} <= checked
 
 
 @dataclass(frozen=True)

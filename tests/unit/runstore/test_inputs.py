@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.reserved import Reserved
 from tests.support.tables import EMPTY
 from vizpub.runstore import durable
-from vizpub.runstore.inputs import LISTED, all_inputs, shorten_inputs
+from vizpub.runstore.inputs import LISTED, all_inputs, drop_inputs, shorten_inputs
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.writer import writing
 
@@ -48,6 +48,18 @@ def test_fed_run_lists_few_of_its_files_and_knows_all(tmp_path: Path) -> None:
         for file in (entry(n, "torn" if n % 100 == 7 else None) for n in range(4 * LISTED))
     }
     assert run.input_size == (4 * LISTED, sum(range(4 * LISTED)))
+
+
+def test_files_that_are_not_needed_are_forgotten_wherever_they_are_listed(tmp_path: Path) -> None:
+    fed(tmp_path, 3 * LISTED)
+    with writing(tmp_path, "monday") as writer:
+        assert writer.stored
+        assert drop_inputs(writer, writer.stored, lambda file: False) is writer.stored
+        writer.commit(drop_inputs(writer, writer.stored, lambda file: file["size"] % 3 != 0))
+    directory = tmp_path / "runs/monday"
+    run, kept = read_manifest(directory), range(0, 3 * LISTED, 3)
+    assert sorted(file["size"] for file in all_inputs(directory, run)) == [*kept]
+    assert run.input_size == (len(kept), sum(kept))
 
 
 def test_batches_are_where_the_workspace_is(tmp_path: Path) -> None:

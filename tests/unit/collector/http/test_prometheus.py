@@ -36,7 +36,14 @@ def _page(served: Served) -> str:
         ("network_size", "links", "weak_components", "clustering_mean", "hit_ratio"), 1
     )
     row |= {"interval": 0, "publications": 1, "receptions": 3, "duplicates": 1}
-    done = {"number": 1, "position": 9, "closed": 0, "seconds": 1.0, "late": 0}
+    done = {
+        "number": 1,
+        "position": 9,
+        "closed": 0,
+        "seconds": 1.0,
+        "late": 0,
+        "left": [1, 20, 300],
+    }
     progress.note_commit({**done, "rows": [row]})
     served.web.intake.closing.closed = 0
     partition = {"partition": 0, "lag": 1, "lost": 0}

@@ -147,6 +147,7 @@ def test_reason_of_the_file_system_is_told(tmp_path: Path) -> None:
 def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, count: int) -> None:
     rows = [{"interval": interval, "publications": 2} for interval in range(count)]
     done = {"number": 7, "position": 9, "closed": count, "seconds": 1.0, "late": 0, "needed": 0}
+    done["left"] = [0, 0, 0]
     parts = list(in_parts({**done, "rows": rows}))
     assert max(len(part["rows"]) for part in parts) <= 512
     place = CollectionPlace(tmp_path, "lab")

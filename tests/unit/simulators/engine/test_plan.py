@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.project import ROOT
 from tests.support.words import naming, unknown
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.simulators.engine.folder import Folder
@@ -43,6 +48,41 @@ def test_plan_is_that_of_the_run_it_made(name: str, tmp_path: Path) -> None:
     assert larger.list_changes(stored) == ["peers 10, not 11"]
     still = make_plan(name, {"peers": 10, "intervals": 2})
     assert still.list_changes(stored) == [] if has_own else ["interest exponential:5s, not none"]
+
+
+def test_plan_of_a_class_in_a_file_is_the_same_in_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str
+) -> None:
+    """They have no module of that name, and work in another folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/deluge.py").write_text(guide_code, "utf-8")
+    plan = make_plan("mine/deluge.py:Flood", {"peers": 9, "degree": 3}, 7)
+    there = (
+        "import pickle, sys; plan = pickle.load(sys.stdin.buffer);"
+        "print(plan.system, plan.seed, plan.parameters.degree, plan.world.peers)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", there],
+        input=pickle.dumps(plan),
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode().split() == ["mine/deluge.py:Flood", "7", "3", "9"]
+    assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+def test_other_simulation_of_a_system_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    plans = [make_plan("cyclon", {"peers": peers, "intervals": 2}) for peers in (5, 6, 7)]
+    folders = []
+    for plan in plans:
+        folders.append(Folder.of_plan(tmp_path, plan))
+        simulate(plan, folders[-1])
+    assert folders[0].path == tmp_path / "cyclon-1"
+    assert len({folder.path for folder in folders}) == 3
+    assert [Folder.of_plan(tmp_path, plan) for plan in plans] == folders
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -94,6 +94,7 @@ def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
             ],
         ),
         (("m0",), []),
+        (("#1", "--limit", "1"), [("bob", "2", "1", NOBODY)]),
     ],
 )
 def test_missed_says_why_a_message_did_not_arrive(
