@@ -122,9 +122,10 @@ class Neo4j:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Neo4j]:
     """Connect to the server for the block. Raises: Neo4jUnavailable."""
-    from vizpub.graphstore.server.connection import SILENT_S, connect
+    from vizpub.graphstore.server.connection import CONNECT_S, SILENT_S, connect
 
-    with announce_wait(f"an answer of Neo4j at {connection.uri}", SILENT_S):
+    limits = f"{CONNECT_S:g} s to connect, then {SILENT_S:g} s for an answer"
+    with announce_wait(f"Neo4j at {connection.uri} ({limits})", CONNECT_S + SILENT_S):
         driver = connect(connection)
     with driver:
         yield Neo4j(driver, connection.database)

@@ -15,7 +15,8 @@ from vizpub.graphstore.server.home import ServerHome
 from vizpub.model.errors import Neo4jUnavailable, VizpubError
 
 _TIMEOUT_S = 10
-
+CONNECT_S = 3 * _TIMEOUT_S
+"""Seconds to wait for a connection: for the host, and for the handshake of what listens there."""
 SILENT_S = 120.0
 """Seconds to wait for an answer if the server announces no limit of its own, as Neo4j does.
 

@@ -103,7 +103,7 @@ class SimulationOptions:
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED…).",
+            help="Output directory (default: one of its own in WORKSPACE/simulations).",
             rich_help_panel=RARE,
         ),
     ] = None

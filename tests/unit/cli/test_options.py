@@ -59,7 +59,7 @@ def leaves(command: typer.core.TyperCommand, words: str = "vizpub") -> Iterator[
             yield from leaves(found, f"{words} {name}")
 
 
-def test_every_option_with_a_duration_or_a_size_names_itself_when_it_is_wrong() -> None:
+def test_options_with_durations_and_sizes_name_themselves_when_they_are_wrong() -> None:
     checked = set()
     for words, found in leaves(typer.main.get_command(program)):
         for option in found.params:
