@@ -42,7 +42,7 @@ class CollectionProgress:
         """The duration of the last append."""
         self.run_late = 0
         self.left: Sequence[int] | None = None
-        """The intervals, rows and bytes that have left the run; null = not known yet."""
+        """The intervals, rows and bytes that have left the run; null = none, or not known yet."""
         self.settled = False
         self.error: str | None = None
         """The reason why nothing is appended now."""

@@ -32,7 +32,7 @@ from vizpub.collector.reservation import release
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestOutcome, ingest_in, settling_request
 from vizpub.ingest.request import IngestRequest
-from vizpub.ingest.retention import LEFT
+from vizpub.ingest.retention import INTERVALS, LEFT
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
 from vizpub.machine.locks import LockHeld, holding
@@ -121,6 +121,7 @@ class BatchAppender:
             keep_going=True,
         )
         run = self._ingest(request).run
+        notes = run.manifest.notes
         overlay = run.scan("metrics/overlay", since=Since("interval", previous.closed + 1))
         return {
             "number": batch.number,
@@ -128,8 +129,8 @@ class BatchAppender:
             "closed": batch.closed,
             "needed": self._builder.needed_from,
             "seconds": round(time.monotonic() - began, 3),
-            "late": sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
-            "left": [run.manifest.notes.get(name, 0) for name in LEFT],
+            "late": sum(notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
+            "left": [notes[name] for name in LEFT] if INTERVALS in notes else None,
             "rows": [row for rows in overlay for row in rows.to_pylist()],
         }
 
