@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any
 
 from vizpub.collector.intake import Intake
@@ -139,7 +140,7 @@ class CollectionProgress:
             "lag_s": round(max(self.lag, self.lag_s if not self._closed_at else 0), 3),
             "append_s": self.seconds,
             "batches": self.batches,
-            **dict(zip(_LEFT, self.left or [None] * len(_LEFT), strict=True)),
+            **dict(zip_longest(_LEFT, self.left or ())),
             "log_bytes": self.backlog,
             "log_bytes_most": intake.limits.log,
             "disk_bytes": self.disk,
