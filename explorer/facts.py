@@ -9,6 +9,7 @@ import numpy as np
 
 from vizpub.explorer import columns
 from vizpub.explorer.history import History
+from vizpub.explorer.messages import explain_unknown_coverage
 from vizpub.explorer.server.live import is_live
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
@@ -101,6 +102,7 @@ def describe_run(history: History, older: History | None = None) -> dict[str, An
         }
         | {"relays": history.knows_relays},
         "unknown": list(facts.unknown),
+        "unknown_coverage": explain_unknown_coverage(run),
         "columns": {
             "peers": columns.of_peers(run),
             "topics": columns.of_topics(run),

@@ -15,7 +15,7 @@ from vizpub.explorer.columns import numbers
 from vizpub.model.arrays import Int64s
 from vizpub.model.errors import OutOfRange, UnknownName
 from vizpub.questions.names import NamedRun
-from vizpub.questions.snapshots import coverage
+from vizpub.questions.snapshots import COVERAGE_NEEDS, coverage
 
 PART = 100
 """Messages that a page shows at once."""
@@ -29,6 +29,8 @@ MOST_LINES = 100
 """More messages than this are shown by quantiles only."""
 MOST = 2_000
 """Messages whose quantiles are taken; of more, as many that are evenly spread."""
+ALONG = {"delay": "delay_us", "hop": "hop"}
+"""Ways to show coverage, with the column of each."""
 Meta = dict[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -100,6 +102,13 @@ def _with_figures(run: NamedRun, published: pa.Table) -> pa.Table:
     return published.join(measured, "message")
 
 
+def explain_unknown_coverage(run: NamedRun) -> dict[str, str | None]:
+    """Say why the coverage along each way is unknown; null if it is known."""
+    return {
+        along: run.facts.explain_missing(*COVERAGE_NEEDS[column]) for along, column in ALONG.items()
+    }
+
+
 def measure_coverage(run: NamedRun, wanted: MessageFilter, along: str) -> tuple[Meta, Arrays]:
     """The shares of eligible peers that messages reached, along `delay` (µs) or `hop`.
 
@@ -113,10 +122,10 @@ def measure_coverage(run: NamedRun, wanted: MessageFilter, along: str) -> tuple[
     """
     from vizpub.analytics.coverage import lines_of, quantiles
 
-    if along not in ("delay", "hop"):
-        raise UnknownName("way to show coverage", along, ("delay", "hop"))
+    if along not in ALONG:
+        raise UnknownName("way to show coverage", along, list(ALONG))
     requested: Int64s = _read_publications(run, wanted)["message"].to_numpy()
-    column = "delay_us" if along == "delay" else "hop"
+    column = ALONG[along]
     sample, count = _spread(coverage(run, along=column, among=requested), MOST)
     sampled = list(lines_of(sample, column))
     empty = np.empty(0)

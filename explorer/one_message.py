@@ -137,15 +137,8 @@ def _figures(run: NamedRun, message: int) -> dict[str, Any]:
 
 def _capabilities(run: NamedRun) -> dict[str, str | None]:
     """Why times, hops, previous hops and duplicates are unknown; null = they are not."""
-    reasons: dict[str, str | None] = {}
     names = {"times": TIMES, "hops": HOPS, "previous_hops": PREVIOUS_HOPS, "duplicates": DUPLICATES}
-    for key, name in names.items():
-        try:
-            run.facts.check_known(name)
-            reasons[key] = None
-        except UseError as error:
-            reasons[key] = str(error)
-    return reasons
+    return {key: run.facts.explain_missing(name) for key, name in names.items()}
 
 
 def _beside(run: NamedRun, message: int, topic: int | None) -> list[int | None]:

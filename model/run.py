@@ -137,12 +137,17 @@ class RunFacts:
         """Check that the run's source reports these: without them an answer would be empty or 0, as
         if there were none. Raises: UseError.
         """
+        if reason := self.explain_missing(*names):
+            raise UseError(reason)
+
+    def explain_missing(self, *names: str) -> str | None:
+        """Say why an answer that needs these is unknown; null if the run's source reports them."""
         missing = [name for name in names if not self.knows(name)]
         if later := sorted(AFTERWARDS.intersection(missing)):
             command = f"vizpub metrics {self.name} {later[0].removeprefix('metrics/')}"
-            raise UseError(f"run '{self.name}' has no {later[0]} yet; make it with: {command}")
-        if missing:
-            raise UseError(
-                f"run '{self.name}' {NO_DATA} {join_names(missing)}: its source does not report "
-                + ("them" if len(missing) > 1 else "this")
-            )
+            return f"run '{self.name}' has no {later[0]} yet; make it with: {command}"
+        if not missing:
+            return None
+        return f"run '{self.name}' {NO_DATA} {join_names(missing)}: its source does not report " + (
+            "them" if len(missing) > 1 else "this"
+        )

@@ -104,6 +104,13 @@ def _roles(run: NamedRun, tick: int, topic: int | None) -> tuple[pa.Array, ...]:
     return tuple(column.combine_chunks() for column in columns)
 
 
+COVERAGE_NEEDS = {
+    along: ("subscriptions", "receptions", *capabilities, AUDIENCE)
+    for along, capabilities in (("delay_us", (TIMES, PUBLICATION_TIMES)), ("hop", (HOPS,)))
+}
+"""What a run must know for its coverage along each."""
+
+
 def coverage(
     run: NamedRun,
     messages: Sequence[str] = (),
@@ -129,8 +136,7 @@ def coverage(
     Raises: UnknownName, UseError where the run's source does not report these.
     """
     by_time = along == "delay_us"
-    capabilities = (TIMES, PUBLICATION_TIMES) if by_time else (HOPS,)
-    run.facts.check_known("subscriptions", "receptions", *capabilities, AUDIENCE)
+    run.facts.check_known(*COVERAGE_NEEDS[along])
     published = run.stored.read("publications", ["message", "name", "time_us"])
     if by_time:
         published = published.filter(pc.field("time_us").is_valid())

@@ -104,17 +104,11 @@ class MessagesScreen {
   }
 
   async _loadCoverage({ topic, publisher, text }, along, signal) {
-    const wanted = { topic, publisher, text };
+    const why = this.run.facts.unknown_coverage;
+    const by = [along, "hop", "delay"].find((way) => why[way] === null);
     try {
-      let found, by = along, why = "";
-      try {
-        found = await this.run.coverage(wanted, along, signal);
-      } catch (error) {
-        if (error.name === "AbortError" || along === "hop") throw error;
-        [by, why] = ["hop", error.message]; // without times, by hop
-        found = await this.run.coverage(wanted, "hop", signal);
-      }
-      this._showCoverage(found, by, why);
+      if (!by) throw new Error(why[along]);
+      this._showCoverage(await this.run.coverage({ topic, publisher, text }, by, signal), by, why.delay ?? why.hop);
     } catch (error) {
       if (error.name !== "AbortError") fill(this._coverage, h("h2", {}, "Coverage"), h("p", { class: "quiet" }, error.message));
     }
@@ -125,7 +119,7 @@ class MessagesScreen {
     fill(this._coverage,
       h("div", { class: "title" }, h("h2", {}, "Coverage: share of eligible peers that each message reached"),
         why ? null : choice("Along", [["delay", "time"], ["hop", "hops"]], by, (along) => this.update({ along }))),
-      why ? h("p", { class: "quiet" }, `By hop: ${why}`) : null,
+      why ? h("p", { class: "quiet" }, `By ${by === "hop" ? "hop" : "time"}: ${why}`) : null,
       found.meta.messages ? coverageChart(found, said, by === "hop" ? "by hop" : "by time since its publication")
         : h("p", { class: "quiet" }, "No message to show."),
       h("p", { class: "quiet" }, leftOut(found.meta)));

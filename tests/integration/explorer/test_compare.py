@@ -205,7 +205,7 @@ def test_camera_of_one_side_moves_the_other(look: Look, plays: Plays) -> None:
 
 def test_address_holds_the_pair_for_reload_and_back(look: Look, plays: Plays) -> None:
     looking = look()
-    page = looking.open(LONG, "along=hop", "messages")
+    page = looking.open(LONG, screen="messages")
     page.get_by_role("link", name="Compare").click()
     page.get_by_role("link", name=SHORT, exact=True).click()
     looking.wait()

@@ -177,6 +177,15 @@ def test_coverage_counts_first_arrivals_at_eligible_peers(
         assert arrays[f"{along}_delivered"].tolist() == list(range(len(expected) + 1))
 
 
+def test_facts_say_whether_coverage_is_known(explorer: Explorer) -> None:
+    for name, unknown in (("timed", []), ("untimed", ["delay"])):
+        why = explorer.ask(f"/api/runs/{name}").json()["unknown_coverage"]
+        assert [along for along in why if why[along] is not None] == unknown
+        for along, reason in why.items():
+            told = explorer.ask(f"/api/runs/{name}/coverage", query={"along": along})
+            assert told.json()["error"] == reason if reason else told.status == 200
+
+
 def test_coverage_of_a_topic_has_its_lines_and_their_median(
     ask: Ask, plays: dict[str, Played]
 ) -> None:
