@@ -103,7 +103,7 @@ def read_part(run: NamedRun, table: str, chosen: RowFilter, order: MessageOrder)
     where = _condition(run, definition, chosen)
     statement = _statement(run, definition, where, order)
     limited = f"{statement} LIMIT {PART} OFFSET {order.first}"
-    # One statement: to open all tables takes longer than most answers.
+    # One statement: to open the tables takes longer than most answers.
     counted = f"(SELECT count(*) AS total FROM {sql.sql_name(table)}{where})"
     sorting = _order_columns(definition, order)
     both = f"FROM {counted} LEFT JOIN ({limited}) ON true ORDER BY {sorting}"

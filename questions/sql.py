@@ -2,16 +2,16 @@
 
 Tables have the names of vizpub.model.tables (`metrics/peers` is `metrics.peers`), with the name of
 a peer, topic or message beside its dense index, as `src_name`; `receptions` also has `delay_us`,
-the time since the publication. `peer_attributes` has a column for each attribute of peers. They are
-read as the question needs them, a batch at a time, from
-the files of the run; a statement can read nothing else and writes no file.
+the time since the publication. `peer_attributes` has a column for each attribute of peers. Those
+that the question names are opened, and read as it needs them, a batch at a time, from the files of
+the run; a statement can read nothing else and writes no file.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +48,10 @@ _DELAY = 'TRY_CAST(rows.time_us::HUGEINT - "names of message".time_us AS BIGINT)
 COMPUTED = {RECEPTIONS.name: {"delay_us": _DELAY}}
 """Columns that a table has beside its stored ones and names, with their expressions."""
 _BATCH_ROWS = 10_000
+_OF_ALL = re.compile(
+    r";|\b(describe|duckdb_\w+|information_schema|pg_\w+|pragma|show|sqlite_\w+)\b", re.I
+)
+"""In statements that may list the tables, or that cannot be tried twice: they are several."""
 _STOPPED_S = 5.0
 """That a query may take to stop."""
 _ON_DISK = 10
@@ -99,15 +103,19 @@ def answer(
         database.execute("SET memory_limit = ?", [f"{limits.memory // 2}B"])
         database.execute("SET max_temp_directory_size = ?", [f"{limits.memory * _ON_DISK}B"])
         database.execute("SET temp_directory = ?", [scratch])
-        database.execute("CREATE SCHEMA stored")
-        for table in _tables(run):
-            _add_view(database, run, table)
-        if run.has(ATTRIBUTES.name):
-            _add_attributes_view(database)
+        views = _Views(database, run)
+        views.add(_named_tables(run, statement))
         for setting in _LOCKED:
             database.execute(setting)
         try:
-            yield session.do(lambda: _reader(session, statement, values))
+            try:
+                reader = session.do(lambda: _reader(session, statement, values))
+            except duckdb.CatalogException:
+                # DuckDB also suggests tables that are not named, and names may be computed.
+                if not views.add(tables(run)):
+                    raise
+                reader = session.do(lambda: _reader(session, statement, values))
+            yield reader
         except duckdb.CatalogException as error:
             names = tables(run)
             # DuckDB also suggests tables of its own.
@@ -119,6 +127,14 @@ def answer(
             raise UseError(_too_large(limits)) from error
         except duckdb.Error as error:
             raise UseError(str(error)) from error
+
+
+def _named_tables(run: StoredRun, statement: str) -> list[str]:
+    """The tables whose names are in a statement, and perhaps more; all, if it may list them."""
+    if _OF_ALL.search(statement):
+        return tables(run)
+    words = set(re.findall(r"\w+", statement.lower()))
+    return [name for name in tables(run) if name.rpartition(".")[2] in words]
 
 
 def read_answer(run: StoredRun, statement: str, **values: object) -> pa.Table:
@@ -210,13 +226,7 @@ def _open_timed(
 def tables(run: StoredRun) -> list[str]:
     """The names that the tables of the run have in a statement."""
     views = [PEER_ATTRIBUTES] if run.has(ATTRIBUTES.name) else []
-    return sorted([*views, *(sql_name(table.name) for table in _tables(run))])
-
-
-def _tables(run: StoredRun) -> list[Table]:
-    """The tables that the run has; those with names first."""
-    tables_of_run = [run.definition(table.name) for table in TABLES if run.has(table.name)]
-    return sorted(tables_of_run, key=lambda table: table.name not in NAMED.values())
+    return sorted([*views, *(sql_name(table.name) for table in TABLES if run.has(table.name))])
 
 
 def sql_name(table: str) -> str:
@@ -224,48 +234,67 @@ def sql_name(table: str) -> str:
     return table.replace("/", ".")
 
 
-def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> None:
-    """The table as a view with names, over one of what is stored."""
-    columns, joins = [], []
-    for column in table.names:
-        columns.append(f'rows."{column}"')
-        name_table = NAMED.get(column)
-        if name_table and name_table != table.name and run.has(name_table):
-            names, index = f'"names of {column}"', model_table(name_table).key[0]
-            columns.append(f"{names}.name AS {column}_name")
-            joins.append(
-                f'LEFT JOIN {_stored_view(name_table)} {names} ON rows."{column}" = {names}.{index}'
-            )
-    columns += [f"{text} AS {name}" for name, text in COMPUTED.get(table.name, {}).items()]
-    schema = table.name.rpartition("/")[0]
-    if schema:
-        database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    files = f"files of {table.name}"
-    database.register(files, run.dataset(table.name))
-    database.execute(f'CREATE VIEW {_stored_view(table.name)} AS SELECT * FROM "{files}"')
-    database.execute(
-        f"CREATE VIEW {sql_name(table.name)} AS "
-        f"SELECT {', '.join(columns)} FROM {_stored_view(table.name)} rows {' '.join(joins)}"
-    )
+class _Views:
+    """The tables of a run as views of a database, each made once it is needed."""
 
+    def __init__(self, database: duckdb.DuckDBPyConnection, run: StoredRun) -> None:
+        self._database, self._run = database, run
+        self._made: set[str] = set()
+        database.execute("CREATE SCHEMA stored")
 
-def _add_attributes_view(database: duckdb.DuckDBPyConnection) -> None:
-    """The attributes as a view with a row per peer and a column per key: the last value."""
-    keys = database.execute(f"SELECT DISTINCT key FROM {_stored_view(ATTRIBUTES.name)} ORDER BY 1")
-    columns, names = ["peer", "name AS peer_name"], {"peer", "peer_name"}
-    for (key,) in keys.fetchall():
-        name = key
-        while name.lower() in names:  # DuckDB's names have no case
-            name += "_"
-        names.add(name.lower())
-        of_key, identifier = key.replace("'", "''"), name.replace('"', '""')
-        columns.append(f"max_by(value, valid_from) FILTER (key = '{of_key}') AS \"{identifier}\"")
-    database.execute(
-        f"CREATE VIEW {PEER_ATTRIBUTES} AS SELECT {', '.join(columns)} "
-        f"FROM {_stored_view('peers')} LEFT JOIN {_stored_view(ATTRIBUTES.name)} USING (peer) "
-        "GROUP BY ALL"
-    )
+    def add(self, names: Iterable[str]) -> bool:
+        """Make the tables of these names. Return True if one of them was not there yet."""
+        missing = [name for name in names if name not in self._made]
+        for name in missing:
+            self._made.add(name)
+            if name == PEER_ATTRIBUTES:
+                self._add_attributes()
+            else:
+                self._add_table(self._run.definition(name.replace(".", "/")))
+        return bool(missing)
 
+    def _add_table(self, table: Table) -> None:
+        """Make a view with names, over one of what is stored."""
+        columns, joins = [], []
+        for column in table.names:
+            columns.append(f'rows."{column}"')
+            name_table = NAMED.get(column)
+            if name_table and name_table != table.name and self._run.has(name_table):
+                names, index = f'"names of {column}"', model_table(name_table).key[0]
+                columns.append(f"{names}.name AS {column}_name")
+                stored = self._add_stored(name_table)
+                joins.append(f'LEFT JOIN {stored} {names} ON rows."{column}" = {names}.{index}')
+        columns += [f"{text} AS {name}" for name, text in COMPUTED.get(table.name, {}).items()]
+        if schema := table.name.rpartition("/")[0]:
+            self._database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        self._database.execute(
+            f"CREATE VIEW {sql_name(table.name)} AS SELECT {', '.join(columns)} "
+            f"FROM {self._add_stored(table.name)} rows {' '.join(joins)}"
+        )
 
-def _stored_view(table: str) -> str:
-    return f'stored."{table}"'
+    def _add_stored(self, table: str) -> str:
+        """Make the view of what is stored, and return its name."""
+        view, files = f'stored."{table}"', f"files of {table}"
+        if view not in self._made:
+            self._made.add(view)
+            self._database.register(files, self._run.dataset(table))
+            self._database.execute(f'CREATE VIEW {view} AS SELECT * FROM "{files}"')
+        return view
+
+    def _add_attributes(self) -> None:
+        """Make a view with a row per peer and a column per key: the last value."""
+        peers, attributes = self._add_stored("peers"), self._add_stored(ATTRIBUTES.name)
+        keys = self._database.execute(f"SELECT DISTINCT key FROM {attributes} ORDER BY 1")
+        columns, names = ["peer", "name AS peer_name"], {"peer", "peer_name"}
+        for (key,) in keys.fetchall():
+            name = key
+            while name.lower() in names:  # DuckDB's names have no case
+                name += "_"
+            names.add(name.lower())
+            of_key, identifier = key.replace("'", "''"), name.replace('"', '""')
+            value = f"max_by(value, valid_from) FILTER (key = '{of_key}')"
+            columns.append(f'{value} AS "{identifier}"')
+        self._database.execute(
+            f"CREATE VIEW {PEER_ATTRIBUTES} AS SELECT {', '.join(columns)} "
+            f"FROM {peers} LEFT JOIN {attributes} USING (peer) GROUP BY ALL"
+        )

@@ -16,6 +16,7 @@ from vizpub.model.tables import TABLES
 from vizpub.questions.run import Run
 from vizpub.questions.sql import LATE, LIST, QueryLimits, answer, tables
 from vizpub.runstore.integrity import OTHER_BYTES
+from vizpub.runstore.store import StoredRun
 
 
 @pytest.fixture
@@ -185,3 +186,43 @@ def test_reason_in_the_middle_of_an_answer_is_told(run: Run) -> None:
     wrong = "SELECT CAST(CASE i WHEN 90_000 THEN 'x' ELSE '1' END AS int) FROM range(100_000) t(i)"
     with pytest.raises(UseError, match="Could not convert string 'x'"):
         run.sql(wrong)
+
+
+def test_only_tables_that_a_statement_names_are_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    read = StoredRun.dataset
+
+    def dataset(stored: StoredRun, table: str) -> object:
+        opened.append(table)
+        return read(stored, table)
+
+    monkeypatch.setattr(StoredRun, "dataset", dataset)
+    run.sql("SELECT count(*) FROM Presence")
+    assert sorted(opened) == ["peers", "presence"]  # with the names of the peers
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) AS rows FROM query_table('li' || 'nks')",
+        "SELECT sum(rows) AS rows FROM (SELECT count(*) AS rows FROM query('FROM lin' || 'ks'))",
+        "CREATE TEMP TABLE counted AS FROM links; SELECT count(*) AS rows FROM counted",
+    ],
+)
+def test_tables_of_other_statements_are_there_too(run: Run, statement: str) -> None:
+    assert run.sql(statement).to_pylist() == [{"rows": run.stored.rows("links")}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "column"),
+    [
+        ("SHOW ALL TABLES", "name"),
+        ("DESCRIBE", "name"),
+        ("SELECT * FROM information_schema.tables WHERE table_name <> 'links'", "table_name"),
+    ],
+)
+def test_statement_that_lists_tables_lists_all(run: Run, statement: str, column: str) -> None:
+    names = {name.rpartition(".")[2] for name in tables(run.stored)} - {"links"}
+    assert names <= {row[column] for row in run.sql(statement).to_pylist()}
