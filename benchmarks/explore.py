@@ -49,7 +49,7 @@ _ASKED = (
     "/column?name=betweenness&block=0",
     "/curve?name=links",
     "/peer?peer=17&tick=50",
-    "/peer/curve?peer=3&name=degree",
+    "/peer/curves?peer=3&name=degree",
     "/places/circle",
     "/path?from=1&to=2&tick=40",
     "/rows?table=links&interval=20",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,27 +69,31 @@ def peer(history: History, number: int, tick: int) -> Answer:
     return json_answer(one_peer.describe_peer(run, _peer(history, number), checked_tick))
 
 
-def peer_curve(history: History, number: int, name: str) -> Answer:
-    """`values` of a column of one peer, interval by interval. Raises: OutOfRange, UnknownName."""
-    values = columns.of_one(history.run, name, _peer(history, number))
-    return ARRAYS, pack({}, {"values": values})
-
-
-def topic_curve(history: History, number: int, name: str) -> Answer:
-    """`values` of a column of one topic, interval by interval. Raises: OutOfRange, UnknownName."""
-    last = history.run.stored.rows("topics") - 1
-    if not 0 <= number <= last:
-        raise OutOfRange("topic", str(number), f"0 to {last}")
-    return ARRAYS, pack({}, {"values": columns.of_topic(history.run, name, number)})
-
-
-def link_curve(history: History, src: int, dst: int, name: str) -> Answer:
-    """`values` of a column of the links between two peers, interval by interval.
+def peer_curves(history: History, number: int, names: Sequence[str]) -> Answer:
+    """`values` of columns of one peer, interval by interval, one column after the other.
 
     Raises: OutOfRange, UnknownName.
     """
-    ends = _peer(history, src), _peer(history, dst)
-    return ARRAYS, pack({}, {"values": columns.of_link(history.run, name, *ends)})
+    values = columns.of_one(history.run, names, _peer(history, number))
+    return ARRAYS, pack({}, {"values": values.ravel()})
+
+
+def topic_curves(history: History, number: int, names: Sequence[str]) -> Answer:
+    """`values` of columns of one topic, as of a peer. Raises: OutOfRange, UnknownName."""
+    last = history.run.stored.rows("topics") - 1
+    if not 0 <= number <= last:
+        raise OutOfRange("topic", str(number), f"0 to {last}")
+    values = columns.of_topic(history.run, names, number)
+    return ARRAYS, pack({}, {"values": values.ravel()})
+
+
+def link_curves(history: History, src: int, dst: int, names: Sequence[str]) -> Answer:
+    """`values` of columns of the links between two peers, as of a peer.
+
+    Raises: OutOfRange, UnknownName.
+    """
+    values = columns.of_link(history.run, names, _peer(history, src), _peer(history, dst))
+    return ARRAYS, pack({}, {"values": values.ravel()})
 
 
 def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart) -> Answer:

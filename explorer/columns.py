@@ -5,7 +5,7 @@ NaN is unknown, or of a peer that has no row in an interval.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,50 +104,62 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
     return (None, None) if np.isnan(low) else (low, high)
 
 
-def of_one(run: NamedRun, name: str, peer: int) -> Floats:
-    """A column of one peer: a value for each interval of the run. Raises: UnknownName."""
-    rows = _rows(run, name, (pc.field("peer") == peer) & _in_run(run))
-    return _by_interval(run, rows["interval"], rows["value"])
-
-
-def of_topic(run: NamedRun, name: str, topic: int) -> Floats:
-    """A column of one topic: a value for each interval of the run. Raises: UnknownName."""
-    _check(run, _TOPICS, name)
-    of_topic = (pc.field("topic") == topic) & _in_run(run)
-    rows = run.stored.read(_TOPICS, ["interval", name], of_topic)
-    return _by_interval(run, rows["interval"], rows[name])
-
-
-def of_link(run: NamedRun, name: str, src: int, dst: int) -> Floats:
-    """A column of the links between two peers: a value for each interval of the run.
-
-    Raises: UnknownName for another column than those of `of_links`.
-    """
-    names = [column["name"] for column in of_links(run)]
-    if name not in names:
-        raise UnknownName("column of links", name, names)
-    sender, receiver = pc.field("previous_hop"), pc.field("peer")
-    over = ((sender == src) & (receiver == dst)) | ((sender == dst) & (receiver == src))
-    if name == "first_copies":
-        over &= pc.field("first")
-    arrivals = run.stored.read("receptions", ["interval"], over & _in_run(run))
-    intervals = _ints(arrivals["interval"])
-    first, count = run.clock.first, run.clock.intervals
-    values: Floats = np.bincount(intervals - first, minlength=count).astype(np.float64)
+def of_one(run: NamedRun, names: Sequence[str], peer: int) -> Floats:
+    """Columns of one peer, each a value for each interval of the run. Raises: UnknownName."""
+    of_peer = (pc.field("peer") == peer) & _in_run(run)
+    values = np.full((len(names), run.clock.intervals), np.nan)
+    gauges = {name.removeprefix(GAUGE): i for i, name in enumerate(names) if _is_gauge(name)}
+    if gauges:
+        checked_gauges(run.stored, list(gauges))
+        is_wanted = of_peer & pc.field("gauge").isin(pa.array(gauges, pa.string()))
+        rows = run.stored.read("gauges", ["gauge", "interval", "value"], is_wanted)
+        places = [gauges[name] for name in rows["gauge"].to_pylist()]
+        values[places, _ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
+    plain = [i for i, name in enumerate(names) if not _is_gauge(name)]
+    values[plain] = _by_interval(run, _PEERS, [names[i] for i in plain], of_peer)
     return values
 
 
-def _by_interval(run: NamedRun, intervals: pa.ChunkedArray, values: pa.ChunkedArray) -> Floats:
-    by_interval = np.full(run.clock.intervals, np.nan)
-    by_interval[_ints(intervals) - run.clock.first] = numbers(values)
-    return by_interval
+def of_topic(run: NamedRun, names: Sequence[str], topic: int) -> Floats:
+    """Columns of one topic, each a value for each interval of the run. Raises: UnknownName."""
+    return _by_interval(run, _TOPICS, names, (pc.field("topic") == topic) & _in_run(run))
+
+
+def of_link(run: NamedRun, names: Sequence[str], src: int, dst: int) -> Floats:
+    """Columns of the links between two peers, each a value for each interval of the run.
+
+    Raises: UnknownName for other columns than those of `of_links`.
+    """
+    known = [column["name"] for column in of_links(run)]
+    for name in names:
+        if name not in known:
+            raise UnknownName("column of links", name, known)
+    sender, receiver = pc.field("previous_hop"), pc.field("peer")
+    over = ((sender == src) & (receiver == dst)) | ((sender == dst) & (receiver == src))
+    arrivals = run.stored.read("receptions", ["interval", "first"], over & _in_run(run))
+    counts = {"copies": arrivals, "first_copies": arrivals.filter(arrivals["first"])}
+    intervals = (_ints(counts[name]["interval"]) - run.clock.first for name in names)
+    counted = [np.bincount(of, minlength=run.clock.intervals) for of in intervals]
+    values: Floats = np.array(counted, np.float64)
+    return values
 
 
 def curve(run: NamedRun, name: str) -> Floats:
     """A column of the overlay: a value for each interval of the run. Raises: UnknownName."""
-    _check(run, _OVERLAY, name)
-    rows = run.stored.read(_OVERLAY, ["interval", name], _in_run(run))
-    return _by_interval(run, rows["interval"], rows[name])
+    values: Floats = _by_interval(run, _OVERLAY, [name], _in_run(run))[0]
+    return values
+
+
+def _by_interval(run: NamedRun, table: str, names: Sequence[str], where: pc.Expression) -> Floats:
+    """Columns of a table, in which each interval has at most one row that is wanted."""
+    values = np.full((len(names), run.clock.intervals), np.nan)
+    for name in names:
+        _check(run, table, name)
+    if names:
+        rows = run.stored.read(table, ["interval", *names], where)
+        for of_name, name in zip(values, names, strict=True):
+            of_name[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
+    return values
 
 
 def _in_run(run: NamedRun) -> pc.Expression:
@@ -157,7 +169,7 @@ def _in_run(run: NamedRun) -> pc.Expression:
 def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
     """peer, interval, value."""
     columns = ["peer", "interval"]
-    if name.startswith(GAUGE):
+    if _is_gauge(name):
         gauge = name.removeprefix(GAUGE)
         checked_gauges(run.stored, [gauge])
         of_gauge = pc.field("gauge") == gauge
@@ -166,6 +178,10 @@ def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
     _check(run, _PEERS, name)
     rows = run.stored.read_unordered(_PEERS, [*columns, name], where)
     return rows.rename_columns([*columns, "value"])
+
+
+def _is_gauge(name: str) -> bool:
+    return name.startswith(GAUGE)
 
 
 def _check(run: NamedRun, table: str, name: str) -> None:

@@ -165,9 +165,11 @@ export class Run {
     return json(this._path("peer", { peer, tick }), signal);
   }
 
-  /** A column of one "peer", "topic" or "link", which `numbers` name, interval by interval. */
-  curveOf(kind, numbers, name, signal) {
-    return arrays(this._path(`${kind}/curve`, { ...numbers, name }), signal).then((found) => found.values);
+  /** Columns of one "peer", "topic" or "link", which `numbers` name, each interval by interval. */
+  async curvesOf(kind, numbers, names, signal) {
+    const { values } = await arrays(this._path(`${kind}/curves`, { ...numbers, name: names }), signal);
+    const length = values.length / names.length;
+    return names.map((_, i) => values.subarray(i * length, (i + 1) * length));
   }
 
   /** A part of the messages, of a topic, a publisher or with this in their names, in an order. */

@@ -73,21 +73,29 @@ async function message(query) {
   return found;
 }
 
-async function topicCurve(query) {
+/** Columns of one thing, as the server has them: one after the other. */
+const curves = (curve) => async (query) => {
+  const all = await Promise.all(query.getAll("name").map((name) => curve(query, name)));
+  return { values: Float64Array.from(all.flatMap((values) => [...values])) };
+};
+
+const peerCurve = async (query, name) => (await history()).peerCurve(Number(query.get("peer")), name);
+
+async function topicCurve(query, name) {
   const topic = Number(query.get("topic"));
   const isOfTopic = (columns, row) => columns.get("topic")[row] === topic;
-  return { values: await (await tables()).curve("metrics/topics", query.get("name"), isOfTopic) };
+  return (await tables()).curve("metrics/topics", name, isOfTopic);
 }
 
 /** As explorer/columns.py counts them. */
-async function linkCurve(query) {
+async function linkCurve(query, name) {
   const [src, dst] = ["src", "dst"].map((name) => Number(query.get(name)));
   const isWanted = (columns, row) => {
     const [source, target] = ["previous_hop", "peer"].map((name) => columns.get(name)[row]);
     return ((source === src && target === dst) || (source === dst && target === src))
-      && (query.get("name") !== "first_copies" || columns.get("first")[row]);
+      && (name !== "first_copies" || columns.get("first")[row]);
   };
-  return { values: await (await tables()).count("receptions", isWanted) };
+  return (await tables()).count("receptions", isWanted);
 }
 
 const ANSWERS = {
@@ -99,9 +107,9 @@ const ANSWERS = {
   extent: (query) => readJson(`extent ${query.get("name")}`),
   curve: (query) => readArrays(`curve ${query.get("name")}`),
   peer: async (query) => (await history()).peer(query),
-  "peer/curve": async (query) => (await history()).peerCurve(query),
-  "topic/curve": topicCurve,
-  "link/curve": linkCurve,
+  "peer/curves": curves(peerCurve),
+  "topic/curves": curves(topicCurve),
+  "link/curves": curves(linkCurve),
   tables: async () => (await tables()).described,
   rows: async (query) => (await tables()).rows(query),
   path: async (query) => (await history()).path(query),

@@ -140,15 +140,11 @@ export class EmbeddedHistory {
   }
 
   /** The values of a peer, interval by interval. */
-  async peerCurve(query) {
+  async peerCurve(peer, name) {
     const { block, clock } = this._facts;
-    const peer = Number(query.get("peer"));
     const blocks = Math.ceil((clock.last + 1 - clock.first) / block);
-    const found = await Promise.all(Array.from({ length: blocks }, (_, i) => this._columns(query.get("name"), i)));
-    return {
-      values: Float64Array.from(found.flatMap(({ values }) =>
-        [...values.filter((_, i) => i % this._size === peer)])),
-    };
+    const found = await Promise.all(Array.from({ length: blocks }, (_, i) => this._columns(name, i)));
+    return found.flatMap(({ values }) => [...values.filter((_, i) => i % this._size === peer)]);
   }
 
   /** A shortest path along the links: peers by number, null where there is none, and why. */

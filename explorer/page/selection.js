@@ -92,7 +92,7 @@ export class Selection {
   async showHistory() {
     const peer = this._peer, name = this._metric;
     if (!name) return;
-    const values = await this._run.curveOf("peer", { peer }, name);
+    const [values] = await this._run.curvesOf("peer", { peer }, [name]);
     if (peer === this._peer && name === this._metric) fill(this._curve, withRange(values));
   }
 

@@ -177,7 +177,7 @@ class ThingScreen {
     const ids = Object.fromEntries(this._kind.ids.map((id) => [id, this.state[id]]));
     let all;
     try {
-      all = await Promise.all(this._columns.map(({ name }) => this.run.curveOf(this.screen, ids, name, signal)));
+      all = await this.run.curvesOf(this.screen, ids, this._columns.map(({ name }) => name), signal);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       return fill(this._curves, h("p", { class: "quiet" }, error.message));

@@ -166,6 +166,11 @@ def _text(name: str) -> Reader:
     return read
 
 
+def _names(request: Request) -> list[str]:
+    """The columns of a question, in order."""
+    return request.query_params.getlist("name")
+
+
 def _number(name: str) -> Reader:
     """A reader of a parameter that is a whole number; it raises UseError for another."""
     read_text = _text(name)
@@ -229,9 +234,9 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/extent": (answers.extent, _text("name")),
     "/curve": (answers.curve, _text("name")),
     "/peer": (answers.peer, _number("peer"), _number("tick")),
-    "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
-    "/topic/curve": (answers.topic_curve, _number("topic"), _text("name")),
-    "/link/curve": (answers.link_curve, _number("src"), _number("dst"), _text("name")),
+    "/peer/curves": (answers.peer_curves, _number("peer"), _names),
+    "/topic/curves": (answers.topic_curves, _number("topic"), _names),
+    "/link/curves": (answers.link_curves, _number("src"), _number("dst"), _names),
     "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _overlay_part),
     "/messages": (answers.messages_of, _message_filter, _message_order),
     "/coverage": (answers.coverage, _message_filter, _text("along")),

@@ -89,7 +89,6 @@ QUESTIONS = """async (name) => {
   }
   for (const { name } of columns.peers) {
     await ask(`extent ${name}`, run.column(name).extent());
-    await ask(`curve of a peer: ${name}`, run.curveOf("peer", { peer: 1 }, name));
   }
   for (const { name } of columns.overlay) await ask(`curve ${name}`, run.curve(name));
   for (const query of [
@@ -106,10 +105,11 @@ QUESTIONS = """async (name) => {
     await ask(`message ${message}`, run.message(message));
     await ask(`missed ${message}`, run.missed(message));
   }
-  for (const [kind, numbers] of [["topic", { topic: 1 }], ["link", { src: 3, dst: 7 }]]) {
-    for (const { name } of columns[`${kind}s`]) {
-      await ask(`curve of a ${kind}: ${name}`, run.curveOf(kind, numbers, name));
-    }
+  for (const [kind, numbers] of [
+    ["peer", { peer: 1 }], ["topic", { topic: 1 }], ["link", { src: 3, dst: 7 }],
+  ]) {
+    const names = columns[`${kind}s`].map(({ name }) => name);
+    await ask(`curves of a ${kind}`, run.curvesOf(kind, numbers, names));
   }
   return asked;
 }"""

@@ -76,7 +76,7 @@ def test_link_has_its_periods_and_copies_in_both_directions(look: Look, plays: P
         len(copies)
     )
     counted = page.evaluate(
-        "async (ends) => [...await explorer.run.curveOf('link', ends, 'copies')]",
+        "async (ends) => [...(await explorer.run.curvesOf('link', ends, ['copies']))[0]]",
         {"src": src, "dst": dst},
     )
     intervals = range(run.clock.first, run.clock.last + 1)

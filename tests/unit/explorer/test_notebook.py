@@ -36,7 +36,7 @@ def front(view: RunView) -> FrontEnd:
 def test_answers_are_those_of_the_server(front: FrontEnd, made_once: Path) -> None:
     queries = {
         "/places/{layout}": "", "/column": "name=degree&block=0", "/extent": "name=degree",
-        "/curve": "name=links", "/peer": "peer=1&tick=0", "/peer/curve": "peer=1&name=degree",
+        "/curve": "name=links", "/peer": "peer=1&tick=0", "/peer/curves": "peer=1&name=degree",
         "/path": "from=0&to=2&tick=0", "/coverage": "along=hop", "/message": "message=0",
         "/missed": "message=0", "/rows": "table=links&down=true", "/rows.csv": "table=links",
     }  # fmt: skip

@@ -81,7 +81,7 @@ def test_window_has_its_intervals_only(ask: Ask, explorer: Explorer) -> None:
     values, of_one, links = (
         ask(path, name=name, **part, **more).arrays()["values"].tolist()
         for path, name, more in (
-            ("column", "degree", {"block": 0}), ("peer/curve", "degree", {"peer": 1}),
+            ("column", "degree", {"block": 0}), ("peer/curves", "degree", {"peer": 1}),
             ("curve", "links", {}),
         )
     )  # fmt: skip
@@ -120,23 +120,28 @@ def test_curve_has_a_value_for_each_interval(ask: Ask) -> None:
     assert np.isnan(diameter).tolist() == [False, False, False, True]
 
 
-def test_curve_of_a_peer_has_its_values(ask: Ask) -> None:
-    values = ask("peer/curve", peer=1, name="degree").arrays()["values"]
-    assert values.tolist() == [2, 2, 2, 1]
+def test_curves_of_a_peer_have_its_values(ask: Ask) -> None:
+    names = ["gauge:hops", "degree", "betweenness"]
+    values = ask("peer/curves", peer=1, name=names).arrays()["values"].reshape(3, 4)
+    np.testing.assert_array_equal(values, [[8, np.nan, 1, np.nan], [2, 2, 2, 1], [np.nan] * 4])
 
 
-def test_curve_of_a_topic_has_its_values(ask: Ask) -> None:
+def test_curves_of_a_topic_have_its_values(ask: Ask) -> None:
+    names = ["subscribers", "topic_links"]
     for row in METRICS["metrics/topics"]:
-        values = ask("topic/curve", topic=row["topic"], name="subscribers").arrays()["values"]
-        assert values[row["interval"]] == row["subscribers"]
+        values = ask("topic/curves", topic=row["topic"], name=names).arrays()["values"]
+        assert values.reshape(2, 4)[:, row["interval"]].tolist() == [row[name] for name in names]
 
 
-def test_curve_of_a_link_counts_its_copies(ask: Ask) -> None:
+def test_curves_of_a_link_count_its_copies(ask: Ask) -> None:
     for one, other in ((0, 1), (1, 2), (3, 2), (0, 2)):
         copies = [row for row in ROWS["receptions"] if {row[1], row[2]} == {one, other}]
-        for name, of in (("copies", copies), ("first_copies", [row for row in copies if row[6]])):
-            values = ask("link/curve", src=one, dst=other, name=name).arrays()["values"]
-            assert values.tolist() == [sum(row[4] == i for row in of) for i in range(4)]
+        names = ["first_copies", "copies"]
+        values = ask("link/curves", src=one, dst=other, name=names).arrays()["values"]
+        assert values.reshape(2, 4).tolist() == [
+            [sum(row[4] == i for row in of) for i in range(4)]
+            for of in ([row for row in copies if row[6]], copies)
+        ]
 
 
 def test_path_is_that_of_the_command(ask: Ask) -> None:
@@ -175,10 +180,10 @@ def test_runs_are_listed_with_their_figures(explorer: Explorer) -> None:
         ("monday/column?name=degree", 400),
         ("monday/peer?peer=99&tick=0", 400),
         ("monday/peer?peer=0&tick=99000000", 400),
-        ("monday/topic/curve?topic=99&name=subscribers", 400),
-        ("monday/topic/curve?topic=0&name=nosuch", 404),
-        ("monday/link/curve?src=0&dst=99&name=copies", 400),
-        ("monday/link/curve?src=0&dst=1&name=nosuch", 404),
+        ("monday/topic/curves?topic=99&name=subscribers", 400),
+        ("monday/topic/curves?topic=0&name=nosuch", 404),
+        ("monday/link/curves?src=0&dst=99&name=copies", 400),
+        ("monday/link/curves?src=0&dst=1&name=nosuch", 404),
         ("monday/overlay?layer=nosuch", 404),
         ("monday/overlay?topic=99999999999999999999", 400),
         ("monday/places/nosuch", 404),
