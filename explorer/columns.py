@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.explorer import attributes
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import UnknownName
 from vizpub.model.run import DUPLICATES, PREVIOUS_HOPS
@@ -87,9 +88,14 @@ def block(
     first = run.clock.first + number * length
     intervals = max(min(length, run.clock.last + 1 - first), 0)
     within = (pc.field("interval") >= first) & (pc.field("interval") < first + intervals)
-    rows = _rows(run, name, within)
     exact = np.full((intervals, run.stored.rows("peers")), np.nan)
-    exact[_ints(rows["interval"]) - first, _ints(rows["peer"])] = numbers(rows["value"])
+    if _is_attribute(name):
+        peer, interval, values = attributes.values_in(run, name, first, intervals)
+    else:
+        rows = _rows(run, name, within)
+        peer, interval = _ints(rows["peer"]), _ints(rows["interval"])
+        values = numbers(rows["value"])
+    exact[interval - first, peer] = values
     low, high = (ends.reduce(exact, axis=1, initial=np.nan) for ends in (np.fmin, np.fmax))
     return {"first": first}, {"low": low, "high": high, "values": exact.ravel()}
 
@@ -99,7 +105,10 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
 
     Raises: UnknownName.
     """
-    values = numbers(_rows(run, name, None)["value"])
+    if _is_attribute(name):
+        values = attributes.numbers_of(run, name)
+    else:
+        values = numbers(_rows(run, name, None)["value"])
     low, high = (float(ends.reduce(values, initial=np.nan)) for ends in (np.fmin, np.fmax))
     return (None, None) if np.isnan(low) else (low, high)
 
@@ -115,7 +124,12 @@ def of_one(run: NamedRun, names: Sequence[str], peer: int) -> Floats:
         rows = run.stored.read("gauges", ["gauge", "interval", "value"], is_wanted)
         places = [gauges[name] for name in rows["gauge"].to_pylist()]
         values[places, _ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
-    plain = [i for i, name in enumerate(names) if not _is_gauge(name)]
+    for i, name in enumerate(names):
+        if _is_attribute(name):
+            of_run = run.clock.first, run.clock.intervals
+            _, interval, of_attribute = attributes.values_in(run, name, *of_run, peer)
+            values[i, interval - run.clock.first] = of_attribute
+    plain = [i for i, name in enumerate(names) if not (_is_gauge(name) or _is_attribute(name))]
     values[plain] = _by_interval(run, _PEERS, [names[i] for i in plain], of_peer)
     return values
 
@@ -178,6 +192,10 @@ def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
     _check(run, _PEERS, name)
     rows = run.stored.read_unordered(_PEERS, [*columns, name], where)
     return rows.rename_columns([*columns, "value"])
+
+
+def _is_attribute(name: str) -> bool:
+    return name.startswith(attributes.PREFIX)
 
 
 def _is_gauge(name: str) -> bool:

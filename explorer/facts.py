@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vizpub.explorer import columns
+from vizpub.explorer.attributes import find_attributes
 from vizpub.explorer.history import History
 from vizpub.explorer.messages import explain_unknown_coverage
 from vizpub.explorer.server.live import is_live
@@ -73,6 +74,7 @@ def describe_run(history: History, older: History | None = None) -> dict[str, An
     those that it had when it was `older`, whose numbers are `known`.
     """
     run, facts, clock = history.run, history.run.facts, history.run.clock
+    attributes = [attribute.describe() for attribute in find_attributes(run)]
     known: list[list[str]] = [[], []]
     if older is not None:
         names = (older.peer_names, history.peer_names), (older.topic_names, history.topic_names)
@@ -104,7 +106,8 @@ def describe_run(history: History, older: History | None = None) -> dict[str, An
         "unknown": list(facts.unknown),
         "unknown_coverage": explain_unknown_coverage(run),
         "columns": {
-            "peers": columns.of_peers(run),
+            "peers": [*columns.of_peers(run), *(of for of in attributes if "groups" not in of)],
+            "groups": [of for of in attributes if "groups" in of],
             "topics": columns.of_topics(run),
             "links": columns.of_links(run),
             "overlay": columns.of_overlay(run),

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from vizpub.explorer import columns
+from vizpub.explorer.attributes import attributes_at
 from vizpub.model.clock import OPEN, Clock
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import alive
@@ -21,7 +22,7 @@ def time_text(clock: Clock, tick: int) -> str:
 
 
 def describe_peer(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
-    """Its values in the interval of the tick, its periods of presence, topics and roles."""
+    """Its values in the interval of the tick, periods of presence, topics, roles and attributes."""
     interval = run.clock.interval_of(tick)
     of_peer = (pc.field("peer") == peer) & alive(tick)
     topics, subscriptions = run.topics, run.stored.read("subscriptions", ["topic"], of_peer)
@@ -32,6 +33,7 @@ def describe_peer(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
         "present": _presence(run, peer),
         "topics": sorted({topics[topic] for topic in subscriptions["topic"].to_pylist()}),
         "roles": _roles(run, peer, tick),
+        "attributes": attributes_at(run, peer, tick),
     }
 
 

@@ -98,8 +98,10 @@ class _Embedding:
 
     def _of_columns(self) -> Iterator[Question]:
         blocks = range(-(-self._run.clock.intervals // columns.per_block(self._run)))
-        for name in (column["name"] for column in columns.of_peers(self._run)):
+        described = facts.describe_run(self._history)["columns"]
+        for name in (column["name"] for column in described["peers"]):
             yield f"extent {name}", partial(answers.extent, self._whole, name)
+        for name in (column["name"] for column in described["peers"] + described["groups"]):
             for number in blocks:
                 yield f"column {number} {name}", partial(self._column, name, number)
         for name in (column["name"] for column in columns.of_overlay(self._run)):
@@ -187,16 +189,18 @@ class _Embedding:
             arrays |= self._by_topic(clip, "subscriber", self._history.subscriptions)
             if self._has_relays:
                 arrays |= self._by_topic(clip, "relay", self._history.relays)
-        presence, roles = self._presence(), self._roles()
+        (roles, of_roles), (attributes, of_attributes) = self._roles(), self._attributes()
         told = {
             "layers": layers,
             "flags": self._flags(),
             "topics_by_name": sorted(range(len(run.topics)), key=run.topics.__getitem__)
             if run.stored.has("topics")
             else [],
-            "roles": roles[0],
+            "roles": roles,
+            "attributes": attributes,
         }
-        return answers.ARRAYS, pack(told, arrays | presence | roles[1])
+        arrays |= self._presence() | of_roles | of_attributes
+        return answers.ARRAYS, pack(told, arrays)
 
     def _pairs(self, clip: _Clip, layers: list[str]) -> Arrays:
         parts = [
@@ -232,14 +236,29 @@ class _Embedding:
             return [], {}
         names = ["role", "peer", "topic", "valid_from", "valid_to"]
         rows = self._run.stored.read("roles", names)
-        coded = rows["role"].combine_chunks().dictionary_encode()
+        roles, coded = _code(rows["role"])
         topics = pc.fill_null(rows["topic"], -1).to_numpy()
-        return coded.dictionary.to_pylist(), {
-            "role": coded.indices.to_numpy().astype(np.int32),
+        return roles, {
+            "role": coded,
             "role_peer": rows["peer"].to_numpy().astype(np.int32),
             "role_topic": topics.astype(np.int32),
             "role_from": _ticks(rows["valid_from"]),
             "role_to": _ticks(rows["valid_to"]),
+        }
+
+    def _attributes(self) -> tuple[list[list[str]], Arrays]:
+        """The keys and the values of attributes, and who has which of them when."""
+        if not self._run.stored.has("attributes"):
+            return [], {}
+        names = ["key", "value", "peer", "valid_from", "valid_to"]
+        rows = self._run.stored.read("attributes", names)
+        (keys, key), (values, value) = _code(rows["key"]), _code(rows["value"])
+        return [keys, values], {
+            "attribute": key,
+            "attribute_value": value,
+            "attribute_peer": rows["peer"].to_numpy().astype(np.int32),
+            "attribute_from": _ticks(rows["valid_from"]),
+            "attribute_to": _ticks(rows["valid_to"]),
         }
 
     def _flags(self) -> list[str]:
@@ -278,6 +297,13 @@ def _starts(kept: npt.NDArray[np.bool_], counts: Any) -> Int32s:
     before = np.concatenate([[0], np.cumsum(kept)])
     found: Int32s = before[np.concatenate([[0], np.cumsum(counts)]).astype(int)].astype(np.int32)
     return found
+
+
+def _code(column: Any) -> tuple[list[str], Int32s]:
+    """The distinct texts of a column, and for each row the place of its own."""
+    coded = column.combine_chunks().dictionary_encode()
+    places: Int32s = coded.indices.to_numpy().astype(np.int32)
+    return coded.dictionary.to_pylist(), places
 
 
 def _ticks(column: Any) -> Floats:

@@ -1,9 +1,14 @@
 /** Colours: of values, of what is highlighted, in light and dark. Palettes are safe for the
- * colour-blind: viridis, whose end that stands out most from the ground is the largest value. */
+ * colour-blind: viridis, whose end that stands out most from the ground is the largest value; groups
+ * have the colours of Okabe and Ito. */
 
 const VIRIDIS = [
   [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141],
   [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37],
+];
+
+const OKABE_ITO = [
+  [0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0],
 ];
 
 const THEMES = {
@@ -11,11 +16,13 @@ const THEMES = {
     ramp: VIRIDIS.slice(0, 8).reverse(), unknown: [176, 184, 194], plain: [47, 111, 222],
     outline: [255, 255, 255], link: [70, 84, 104], chosen: [214, 40, 40], path: [213, 94, 0],
     ink: [24, 33, 46], quiet: [88, 101, 121], grid: [208, 216, 226], missed: [178, 58, 136],
+    groups: [...OKABE_ITO, [24, 33, 46]], others: [112, 120, 132],
   },
   dark: {
     ramp: VIRIDIS.slice(1), unknown: [86, 96, 110], plain: [110, 164, 255],
     outline: [16, 20, 27], link: [150, 166, 188], chosen: [255, 107, 107], path: [255, 159, 67],
     ink: [230, 235, 242], quiet: [154, 167, 184], grid: [48, 58, 72], missed: [240, 130, 205],
+    groups: [...OKABE_ITO, [240, 228, 66]], others: [150, 160, 174],
   },
 };
 

@@ -63,6 +63,7 @@ class CompareScreen {
     const common = (columns) => sides[0].facts.columns[columns].filter(({ name }) =>
       sides[1].facts.columns[columns].some((column) => column.name === name));
     this._columns = common("peers");
+    this._groups = common("groups");
     this.state = this._complete(state);
     this.pair = new Pair(sides, this.state.by, this.state.later);
     this.scenes = sides.map((run, side) => new Scene(run, {
@@ -90,13 +91,13 @@ class CompareScreen {
 
   /** A state in which nothing is that the runs do not have. */
   _complete(state) {
-    const has = (name) => this._columns.some((column) => column.name === name);
+    const has = (name, columns = this._columns) => columns.some((column) => column.name === name);
     const { clock } = this.sides[1];
     const later = Math.min(state.later, clock.last - clock.first);
     const { scale } = new Pair(this.sides, state.by, later), at = scale.within(state.at ?? scale.last);
     return {
       ...state, later, at, ...visiblePart(scale, at, state), component: state.peer ? state.component : 0,
-      colour: has(state.colour) || state.colour === HOPS ? state.colour : "", size: has(state.size) ? state.size : "",
+      colour: has(state.colour, [...this._columns, ...this._groups]) || state.colour === HOPS ? state.colour : "", size: has(state.size) ? state.size : "",
     };
   }
 
@@ -117,7 +118,7 @@ class CompareScreen {
     this.clock.add(this._window.element);
     this._part = new PartControls((changes) => this.update(changes));
     this._figures = h("section", {});
-    this._legend = new Legend(this._columns);
+    this._legend = new Legend([...this._columns, ...this._groups]);
     this._selected = h("section", {});
     this._stages = sides.map((run, side) => this._stage(run, side));
     const topics = [...new Set(sides.flatMap((run) => run.facts.topics))];
@@ -267,7 +268,7 @@ class CompareScreen {
         state.of ? [h("p", {}, tag("topic", state.of, "All topics", () => this.update({ of: "" }))),
         checkbox("Relays too, as squares", state.relays === 1, (on) => change({ relays: on ? 1 : 0 }))] : null),
       this._figures, this._selected,
-      h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend.element),
+      h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, this._groups, state, change), this._legend.element),
       h("section", {}, h("h2", {}, "Peers"), this._part.elements),
       h("section", {}, commands([["vizpub", compareCommand(sides.map(({ facts }) => facts.run))]])));
   }

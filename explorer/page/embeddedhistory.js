@@ -94,14 +94,15 @@ export class EmbeddedHistory {
     return {
       name: this._facts.peers[peer], interval,
       values: await this._values(peer, interval),
-      present: this._present(peer), topics: this._topics(peer, tick), roles: this._roles(peer, tick),
+      present: this._present(peer), topics: this._topics(peer, tick), roles: this._roles(peer, tick), attributes: this._attributes(peer, tick),
     };
   }
 
   async _values(peer, interval) {
     const { columns, block, clock } = this._facts;
     const place = interval - clock.first;
-    const values = await Promise.all(columns.peers.map(async ({ name }) => {
+    const own = columns.peers.filter(({ name }) => !name.startsWith("attribute:"));
+    const values = await Promise.all(own.map(async ({ name }) => {
       const found = await this._columns(name, Math.floor(place / block));
       const value = found.values[(place % block) * this._size + peer];
       if (Number.isNaN(value)) return [name, null];
@@ -137,6 +138,14 @@ export class EmbeddedHistory {
       role: this._meta.roles[role[row]],
       topic: role_topic[row] === NONE ? null : this._facts.topics[role_topic[row]],
     }));
+  }
+
+  _attributes(peer, tick) {
+    const { attribute, attribute_value, attribute_peer, attribute_from, attribute_to } = this._arrays;
+    if (!attribute) return [];
+    const [keys, values] = this._meta.attributes;
+    const holds = (of, row) => of === peer && attribute_from[row] <= tick && !(attribute_to[row] <= tick);
+    return places(attribute_peer, holds).map((row) => [keys[attribute[row]], values[attribute_value[row]]]);
   }
 
   /** The values of a peer, interval by interval. */

@@ -12,7 +12,7 @@ export class Filters {
   constructor(run, state, changed) {
     this._run = run;
     this._changed = changed;
-    this.legend = new Legend(run.facts.columns.peers);
+    this.legend = new Legend([...run.facts.columns.peers, ...run.facts.columns.groups]);
     this._when = h("h2", {});
     this._counts = h("dl", { class: "values" });
     this._part = new PartControls((changes) => this._changed(changes));
@@ -30,7 +30,7 @@ export class Filters {
       this.element,
       h("section", {}, this._when, this._counts),
       h("section", {}, h("h2", {}, "Look"),
-        lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this.legend.element),
+        lookControls(this._run.facts.columns.peers, this._run.facts.columns.groups, state, (changes) => this._change(changes)), this.legend.element),
       this._topicSection(),
       this._run.facts.layers.length ? this._layers() : null,
       h("section", {}, h("h2", {}, "Peers"), this._part.elements,

@@ -17,8 +17,8 @@ export function number(value) {
 export const amount = (count, noun, many = `${noun}s`) =>
   `${WHOLE.format(count)} ${count === 1 ? noun : many}`;
 
-/** A name of a metric for people: 'in_degree' → 'in degree'. */
-export const title = (name) => name.replace(/^gauge:/, "").replaceAll("_", " ");
+/** A name of a metric or attribute for people: 'in_degree' → 'in degree'. */
+export const title = (name) => name.replace(/^(gauge|attribute):/, "").replaceAll("_", " ");
 
 /** A long name by its ends, as everything shows it: `shorten` of vizpub.model.wording. */
 export function short(name, most = 24) {

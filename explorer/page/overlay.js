@@ -7,6 +7,7 @@ import { Run } from "./data.js";
 import { fill, h, tag } from "./dom.js";
 import { EventStrip } from "./eventstrip.js";
 import { Filters } from "./filters.js";
+import { groupText } from "./groups.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
@@ -77,13 +78,14 @@ class OverlayScreen {
   /** A state in which nothing is left open, and nothing is that the run does not have. */
   _whole(state) {
     const { clock, facts } = { clock: this.run.clock, facts: this.run.facts };
-    const has = (name) => facts.columns.peers.some((column) => column.name === name);
+    const { peers, groups } = facts.columns;
+    const has = (name, columns = peers) => columns.some((column) => column.name === name);
     const peer = (number) => (number !== null && number < facts.peers.length ? number : null);
     const sel = peer(state.sel), isPeer = (number) => number < facts.peers.length;
     const t = within(clock, state.t ?? lastTick(clock));
     return {
       ...state, t, ...visiblePart(runScale(clock), t, state),
-      colour: has(state.colour) || state.colour === HOPS ? state.colour : "",
+      colour: has(state.colour, [...peers, ...groups]) || state.colour === HOPS ? state.colour : "",
       size: has(state.size) ? state.size : "",
       sel, ...(sel === null ? { to: null, ego: 0, component: 0 } : { to: peer(state.to) }),
       pins: state.pins.filter(isPeer), hidden: state.hidden.filter(isPeer),
@@ -396,7 +398,8 @@ class OverlayScreen {
     if (peer === null) return;
     const values = colour === HOPS ? this.shown.distances.values
       : colour && this.run.column(colour).at(intervalOf(this.run.clock, this.state.t), () => {})?.values;
-    const text = values ? `${title(colour)} ${number(values[peer])}` : "";
+    const groups = this.run.facts.columns.groups.find(({ name }) => name === colour)?.groups;
+    const text = values ? `${title(colour)} ${groups ? groupText(groups, values[peer]) : number(values[peer])}` : "";
     fill(this._label, h("strong", {}, this.run.facts.peers[peer]), text && h("span", {}, text));
     beside(this._label, x, y);
   }

@@ -100,7 +100,7 @@ export class Picture {
   /** Colours and sizes: each null, or values of all peers with their ends. */
   setLook(colour, size) {
     const { peer } = this._overlay;
-    const { ramp, unknown, plain } = theme();
+    const { ramp, unknown, plain, groups, others } = theme();
     const colours = new Uint8Array(4 * peer.length);
     const radii = new Float32Array(peer.length);
     const look = table(ramp);
@@ -109,7 +109,7 @@ export class Picture {
       let mixed = plain, place = 0;
       if (colour) {
         const value = colour.values[of];
-        mixed = Number.isNaN(value) ? unknown : look;
+        mixed = Number.isNaN(value) ? unknown : colour.groups ? groups[value] ?? others : look;
         if (mixed === look) place = 3 * byte(share(value, colour.low, colour.high));
       }
       colours[4 * row] = mixed[place];

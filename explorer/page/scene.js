@@ -1,6 +1,7 @@
 /** A run's overlay in a picture: fetches what is chosen, and says what there is at a time. */
 
 import { themeName } from "./colours.js";
+import { grouped, withCommonGroups } from "./groups.js";
 import { Overlay } from "./overlaydata.js";
 import { HOPS, Shown } from "./shown.js";
 import { intervalOf } from "./time.js";
@@ -76,6 +77,8 @@ export class Scene {
     const column = this.run.column(name);
     const values = column.at(intervalOf(this.run.clock, tick), step);
     if (!values) return null;
+    const group = this.run.facts.columns.groups.find((one) => one.name === name);
+    if (group) return grouped(group, values.values, shown.peers);
     if (scale === "interval") return { name, ...values };
     if (!column.ends) {
       column.extent().then((ends) => { column.ends = ends; step(); }, failed);
@@ -96,6 +99,7 @@ export class Scene {
 
 /** Scaled values of two runs, with the ends of both and the numbers of peers by hop of each. */
 export function withCommonScale(values) {
+  if (values[0].groups) return withCommonGroups(values);
   const ends = values.flatMap(({ low, high }) => [low, high]).filter((end) => end !== null && !Number.isNaN(end));
   const common = ends.length ? { low: Math.min(...ends), high: Math.max(...ends) } : {};
   if (values[0].counts) {

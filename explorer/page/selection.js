@@ -97,7 +97,7 @@ export class Selection {
   }
 
   /** What the server knows of the peer at this time. */
-  showFacts({ present, topics, roles, values, interval }, tick, layers) {
+  showFacts({ present, topics, roles, attributes, values, interval }, tick, layers) {
     const clock = this._run.clock;
     const many = (names) => (names.length > MOST_TAGS ? [...names.slice(0, MOST_TAGS), `and ${names.length - MOST_TAGS} more`] : names);
     const known = Object.entries(values);
@@ -108,7 +108,9 @@ export class Selection {
           page(this._run.facts.run, "topic", this._run.facts.topics.indexOf(name))),
         roles.length > 0 && tags("Roles", many(roles.map(({ role, topic }) => (topic === null ? role : `${role} of ${topic}`))))),
     );
-    fill(this._values, h("h3", {}, `Values in interval ${number(interval)}`),
+    fill(this._values, attributes.length ? [h("h3", {}, "Attributes"), h("dl", { class: "values" },
+      attributes.map(([key, value]) => h("div", {}, h("dt", {}, short(key)), h("dd", { title: value }, short(value)))))] : null,
+    h("h3", {}, `Values in interval ${number(interval)}`),
       h("dl", { class: "values" }, known.map(([name, value]) =>
         h("div", { title: name }, h("dt", {}, title(name)), h("dd", {}, number(value))))));
     fill(this._commands, commands(peerCommands(this._run.facts, this._peer, tick, layers)));

@@ -30,6 +30,7 @@ const KINDS = {
       ["links", "Links to and from its neighbours", ["src_name", "dst_name", "layer", "topic_name", "period", "link"]],
       ["subscriptions", "Topics", ["topic_name", "period"]],
       ["roles", "Roles", ["role", "topic_name", "period"]],
+      ["attributes", "Attributes", ["key", "value", "period"]],
       ["publications", "Messages that it published", ["name", "topic_name", "interval"]],
     ],
     links: ({ knows }, { peer }) => [["overlay", { sel: peer }, "In the overlay"],

@@ -27,30 +27,42 @@ def play_groups(workspace: Path, seed: int, key: str = KEY) -> Played:
     """
     draw = Random(seed)
 
-    def add_attributes(made: Played) -> None:
-        rows, ticks = made.rows, made.clock.ticks_per_interval
-        rows["attributes"] = []
-        for peer in range(len(made.peers)):
-            if peer % 4 == 3:
-                continue
-            change = draw.randrange(made.first + 1, made.last)
-            ends = [(made.first, change), (change, OPEN)]
-            for begin, end in ends[: draw.choice([1, 2, 2])]:
-                value = draw.choice(["prysm", "teku", "1", "2.5", "7"])
-                number = None if value.isalpha() else float(value)
-                of = {"peer": peer, "key": key, "value": value, "number": number}
-                rows["attributes"].append({**of, "valid_from": begin, "valid_to": end})
-        rows["attributes"].append(
-            {"peer": 0, "key": "country", "value": "CH", "valid_from": 0, "valid_to": OPEN}
-        )
-        for row in rows["metrics/peers"]:
+    def add_messages(made: Played) -> None:
+        give_attributes(made, draw, key)
+        for row in made.rows["metrics/peers"]:
             row["duplicates"] = draw.choice([None, draw.randrange(9)])
             row["component"] = 0
-        _publish(made, draw, ticks)
+        _publish(made, draw, made.clock.ticks_per_interval)
 
     clock = CLOCKS[seed % 2]
     names = [f"p{number}" for number in range(draw.choice([3, 12, 20]))]
-    return play(workspace, "groups", clock, names, ["t", "u"], seed, add_attributes)
+    return play(workspace, "groups", clock, names, ["t", "u"], seed, add_messages)
+
+
+def give_attributes(made: Played, draw: Random, key: str = KEY) -> None:
+    """Add four attributes: every fourth peer lacks the first; `load` is a number, and `zone` has
+    more values than the page has colours.
+    """
+    rows = made.rows
+    rows["attributes"] = []
+    for peer in range(len(made.peers)):
+        if peer % 4 == 3:
+            continue
+        change = draw.randrange(made.first + 1, made.last)
+        ends = [(made.first, change), (change, OPEN)]
+        for begin, end in ends[: draw.choice([1, 2, 2])]:
+            value = draw.choice(["prysm", "teku", "1", "2.5", "7"])
+            number = None if value.isalpha() else float(value)
+            of = {"peer": peer, "key": key, "value": value, "number": number}
+            rows["attributes"].append({**of, "valid_from": begin, "valid_to": end})
+    always = {"valid_from": 0, "valid_to": OPEN}
+    rows["attributes"].append({"peer": 0, "key": "country", "value": "CH", **always})
+    for peer in range(len(made.peers)):
+        of = {"peer": peer, **always}
+        rows["attributes"] += [
+            {**of, "key": "load", "value": f"{peer / 2}", "number": peer / 2},
+            {**of, "key": "zone", "value": f"zone {min(peer, 9)}"},
+        ]
 
 
 def _publish(made: Played, draw: Random, ticks: int) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.support.chromium import chromium
 from tests.support.explored import Explorer, exploring
+from tests.support.grouped import give_attributes
 from tests.support.hostile import TAKEN
 from tests.support.played import Played, play
 from tests.support.spreading import spread
@@ -39,14 +41,19 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def plays(stage: Path) -> dict[str, Played]:
     """Runs by name: of intervals, of an hour in microseconds, and with hostile names. Messages of
-    the first have no times.
+    the first have no times, and its peers have attributes.
     """
     names = [f"peer-{number}" for number in range(30)]
     topics = ["news", "sport", "alerts"]
     messages = [f"message {number}" for number in range(12)]
+
+    def enrich(run: Played) -> None:
+        give_attributes(run, Random(1))
+        spread(run, messages, 4, timed=False)
+
     made = [
         play(stage, "intervals", Clock(1, 1_000_000, 5, 44), names, topics, seed=1,
-             more=lambda run: spread(run, messages, 4, timed=False)),
+             more=enrich),
         play(stage, "hours", Clock(HOUR_US // 6, 1, 0, 11), names, topics, seed=2,
              more=lambda run: spread(run, messages, 5)),
         play(stage, "hostile", Clock(1, None, 0, 9), TAKEN, TAKEN, seed=3,
