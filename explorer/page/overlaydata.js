@@ -32,9 +32,17 @@ class Periods {
     return this.begin[row] <= last && this.end[row] > first;
   }
 
-  /** Whether this is the first row of its key that holds at a moment. */
-  isFirst(row, moment) {
-    return this.holds(row, moment) && !(this._isAgain[row] && this.end[row - 1] > moment.first);
+  /** The rows that hold at a moment, the first of each key, ascending: in memory that the next moment overwrites,
+   * as new memory takes time. */
+  firsts({ first, last }) {
+    if (this._first === first && this._last === last) return this._firsts;
+    const { begin, end, _isAgain: isAgain } = this, rows = (this._found ??= new Uint32Array(begin.length));
+    let count = 0;
+    for (let row = 0; row < begin.length; row++) {
+      if (begin[row] <= last && end[row] > first && !(isAgain[row] && end[row - 1] > first)) rows[count++] = row;
+    }
+    [this._first, this._last] = [first, last];
+    return (this._firsts = rows.subarray(0, count));
   }
 
   /** The rank of the next begin or end after a rank, or of the last one up to it. */
@@ -97,20 +105,16 @@ export class Overlay {
 
   /** Neighbours of all peers at a moment, over links in either direction; one may come twice. */
   adjacency(moment) {
-    const { src, dst, pairs, size } = this;
+    const { src, dst, size } = this, rows = this.pairs.firsts(moment);
     const start = new Uint32Array(size + 1);
-    const rows = (this._rows ??= new Uint32Array(src.length)); // of all steps: memory that is new takes time
-    let count = 0;
-    for (let row = 0; row < src.length; row++) {
-      if (!pairs.isFirst(row, moment)) continue;
-      rows[count++] = row;
-      start[src[row] + 1]++;
-      start[dst[row] + 1]++;
+    for (let i = 0; i < rows.length; i++) {
+      start[src[rows[i]] + 1]++;
+      start[dst[rows[i]] + 1]++;
     }
     for (let v = 0; v < size; v++) start[v + 1] += start[v];
     const place = start.slice(0, size);
-    const other = new Uint32Array(2 * count);
-    for (let i = 0; i < count; i++) {
+    const other = new Uint32Array(2 * rows.length);
+    for (let i = 0; i < rows.length; i++) {
       const row = rows[i];
       other[place[src[row]]++] = dst[row];
       other[place[dst[row]]++] = src[row];
@@ -122,28 +126,27 @@ export class Overlay {
   neighbours(peer, moment) {
     const found = new Map();
     const at = (other) => found.get(other) ?? found.set(other, { out: false, in: false }).get(other);
-    for (let row = 0; row < this.src.length; row++) {
-      if (!this.pairs.holds(row, moment)) continue;
+    for (const row of this.rowsOf(peer, moment)) {
       if (this.src[row] === peer) at(this.dst[row]).out = true;
-      else if (this.dst[row] === peer) at(this.src[row]).in = true;
+      else at(this.src[row]).in = true;
     }
     return found;
   }
 
   /** Rows of the distinct pairs of a peer at a moment. */
   rowsOf(peer, moment) {
-    const { src, dst } = this, rows = [];
-    for (let row = 0; row < src.length; row++) {
-      if ((src[row] === peer || dst[row] === peer) && this.pairs.isFirst(row, moment)) rows.push(row);
+    const { src, dst } = this, rows = this.pairs.firsts(moment), found = [];
+    for (let i = 0; i < rows.length; i++) {
+      if (src[rows[i]] === peer || dst[rows[i]] === peer) found.push(rows[i]);
     }
-    return rows;
+    return found;
   }
 
   /** The number of distinct pairs at a moment whose two ends are members. */
   countAmong(member, moment) {
-    const { src, dst, pairs } = this;
+    const { src, dst } = this, rows = this.pairs.firsts(moment);
     let count = 0;
-    for (let row = 0; row < src.length; row++) count += member[src[row]] && member[dst[row]] && pairs.isFirst(row, moment);
+    for (let i = 0; i < rows.length; i++) count += member[src[rows[i]]] & member[dst[rows[i]]];
     return count;
   }
 
@@ -152,14 +155,16 @@ export class Overlay {
    * the number of its component, -1 where it is not there; `sizes` their numbers of peers.
    */
   components(moment, present) {
-    const { src, dst, pairs, size } = this;
-    const parent = Int32Array.from({ length: size }, (_, peer) => peer);
+    const { src, dst, size } = this, rows = this.pairs.firsts(moment);
+    const parent = new Int32Array(size);
+    for (let peer = 0; peer < size; peer++) parent[peer] = peer;
     const root = (peer) => {
       while (parent[peer] !== peer) peer = parent[peer] = parent[parent[peer]];
       return peer;
     };
-    for (let row = 0; row < src.length; row++) {
-      if (pairs.holds(row, moment)) parent[root(src[row])] = root(dst[row]);
+    for (let i = 0; i < rows.length; i++) {
+      const a = src[rows[i]], b = dst[rows[i]];
+      if (parent[a] !== parent[b]) parent[root(a)] = root(b); // most are joined already
     }
     const of = new Int32Array(size).fill(-1), sizes = [];
     for (let peer = 0; peer < size; peer++) {

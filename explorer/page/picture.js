@@ -166,13 +166,15 @@ export class Picture {
     this._member = member;
     const { peer, src, dst } = this._overlay;
     const never = this._end + 2;
-    const filtered = (data, value, isShown) => {
-      if (member) for (let row = 0; row < data.length; row++) isShown(row) || (value[2 * row] = never);
+    const filtered = (data, all, one, two) => {
+      const value = all.slice();
+      for (let row = 0; member && row < one.length; row++) {
+        if (!(member[one[row]] & member[two[row]])) value[2 * row] = never;
+      }
       return { ...data, attributes: { ...data.attributes, getFilterValue: { value, size: 2 } } };
     };
-    const values = this._filterValues;
-    this._peers = filtered(this._peers, values.peers.slice(), (row) => member[peer[row]]);
-    this._pairs = filtered(this._pairs, values.pairs.slice(), (row) => member[src[row]] && member[dst[row]]);
+    this._peers = filtered(this._peers, this._filterValues.peers, peer, peer);
+    this._pairs = filtered(this._pairs, this._filterValues.pairs, src, dst);
   }
 
   _layers(filter) {

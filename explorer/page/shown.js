@@ -64,7 +64,7 @@ export class Shown {
 
   /** The numbers of the peers that are shown, ascending. */
   get peers() {
-    return (this._peers ??= Uint32Array.from(this.present.keys()).filter((peer) => this.isShown(peer)));
+    return (this._peers ??= places(this.member ?? this.present));
   }
 
   /** The numbers of the relays that are shown; null = relays are not chosen. */
@@ -100,7 +100,7 @@ export class Shown {
   _measure() {
     const { far } = this;
     const values = new Float32Array(this.overlay.size).fill(NaN);
-    far?.forEach((hop, peer) => hop !== FAR && (values[peer] = hop));
+    for (let peer = 0; far && peer < far.length; peer++) if (far[peer] !== FAR) values[peer] = far[peer];
     const counts = [];
     let unreachable = 0;
     for (const peer of far ? this.peers : []) {
@@ -114,4 +114,12 @@ export class Shown {
   get _furthest() {
     return this.far ? this.far.reduce((most, hop) => (hop !== FAR && hop > most ? hop : most), 0) : NaN;
   }
+}
+
+/** The places of the bytes that are 1, ascending. */
+function places(bytes) {
+  const found = new Uint32Array(bytes.length);
+  let count = 0;
+  for (let place = 0; place < bytes.length; place++) if (bytes[place]) found[count++] = place;
+  return found.subarray(0, count);
 }

@@ -247,7 +247,7 @@ class TestResults:
             "server_mb": {"400": 300.0, "2000": 301.0},
         }
         for peers, _ in EXPLORED:
-            figures[f"{peers} page"] = {"step_ms": 2.64, "page_mb": 24}
+            figures[f"{peers} page"] = {"": {"step_ms": 2.64, "page_mb": 24}}
             figures[f"{peers} bytes"] = {"overlay": [1.5e6, 0.5e6], "column": [4e6, 3e6]}
         text = page({EXPLORER: {"figures": figures}})
         figures_shown = ("| 2.5 s |", "| 2.64 ms |", "1.5 MB (in gzip 0.5 MB)", "300, 301 MB")
