@@ -30,7 +30,7 @@ const SCREENS = {
     to: number(), view: one("picture", "table"),
     layers: { plain: null, key: "layer", read: (given) => (given.length ? given : null) },
     topics: numbers("topic"), relays: number(0, 1), window: number(0), least: number(), most: number(),
-    component: number(0, 1), pins: numbers("pin"), hidden: numbers("hide"), curves: names(),
+    component: number(0, 1), pins: numbers("pin"), hidden: numbers("hide"), only: numbers("only"), curves: names(),
     from: number(), until: number(), ...pace(), intervals: { plain: null, read: ([text]) => (/^\d{1,9}-\d{1,9}$/.test(text) ? text : null) },
   },
   compare: {

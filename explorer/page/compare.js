@@ -292,7 +292,7 @@ class CompareScreen {
   _step() {
     const { scenes, state } = this;
     this.shown = scenes.map((scene, side) => (scene.isReady ? scene.shown(this.ticks[side], {
-      ...state, sel: this._peer(side), ego: 0, pins: [], hidden: [], window: this.pair.window(side, state.window),
+      ...state, sel: this._peer(side), ego: 0, pins: [], hidden: [], only: [], window: this.pair.window(side, state.window),
     }) : null));
     this.counts = this.shown.map((shown, side) => (shown && !this._lacks[side] ? shown.counts : null));
     if (scenes.every((scene) => scene.isReady)) {

@@ -97,9 +97,10 @@ const ICONS = {
   forward: ["M4 2l6 5-6 5z"],
   change: ["M2 7h7M6 3.5 9.5 7 6 10.5", "M12 2v10"],
   fit: ["M2 5V2h3M9 2h3v3M12 9v3H9M5 12H2V9"],
+  lasso: ["M3.6 9.4C1.4 8.2 1.2 4.9 3.8 3.2 6.4 1.5 11 2 12.4 4.4 13.8 6.9 11 9.3 7.6 9.6 6 9.7 4.6 9.8 3.6 9.4ZC2.5 10.4 3.4 12.6 5.4 12.6"],
   save: ["M7 1.5v7M3.8 5.5 7 8.7l3.2-3.2M2 12.3h10"],
 };
-const OPEN = ["change", "fit", "save"];
+const OPEN = ["change", "fit", "save", "lasso"];
 
 /** A drawing for a button, whose name is said elsewhere. */
 export function icon(name) {

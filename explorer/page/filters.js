@@ -3,15 +3,20 @@
 import { write } from "./address.js";
 import { checkbox, choice, fill, h } from "./dom.js";
 import { Legend, lookControls } from "./look.js";
-import { number } from "./numbers.js";
+import { amount, number } from "./numbers.js";
 import { chips, PartControls } from "./part.js";
 
 const MOST_TOPICS = 60;
+/** Peers of a list in the address, which browsers and mails cut where it is very long. */
+export const MOST_CHOSEN = 200;
 
 export class Filters {
-  constructor(run, state, changed) {
+  /** `choose(what)` is called to choose all peers "shown", the "neighbours" of the selected one, or none (""). */
+  constructor(run, state, changed, choose) {
     this._run = run;
     this._changed = changed;
+    this._choose = choose;
+    this._chosen = [];
     this.legend = new Legend([...run.facts.columns.peers, ...run.facts.columns.groups]);
     this._when = h("h2", {});
     this._counts = h("dl", { class: "values" });
@@ -19,6 +24,7 @@ export class Filters {
     this._buttons = ["pins", "hidden"].map((list) =>
       h("button", { type: "button", class: "small", onclick: () => this._toggle(list) }));
     this._lists = h("div", {});
+    this._several = h("div", { role: "group", "aria-label": "Several peers" });
     this.element = h("aside", { class: "side left", "aria-label": "What is shown" });
     this.show(state);
   }
@@ -34,37 +40,74 @@ export class Filters {
       this._topicSection(),
       this._run.facts.layers.length ? this._layers() : null,
       h("section", {}, h("h2", {}, "Peers"), this._part.elements,
-        h("div", { class: "buttons" }, this._buttons), this._lists),
+        h("div", { class: "buttons" }, this._buttons), this._several, this._lists),
     );
     this._showPart();
   }
 
   /** Show which peers the state leaves, which depends on the one that is selected. */
   showPart(state) {
-    const keys = ["sel", "least", "most", "component", "pins", "hidden"];
+    const keys = ["sel", "least", "most", "component", "pins", "hidden", "only"];
     if (keys.every((key) => String(state[key]) === String(this._state[key]))) return;
     this._state = state;
     this._showPart();
   }
 
   _showPart() {
-    const { sel, pins, hidden } = this._state;
+    const { sel, pins, hidden, only } = this._state;
     const { peers } = this._run.facts;
     this._part.show(this._state, sel !== null);
     [["Pin", "Unpin", pins], ["Hide", "Show", hidden]].forEach(([add, remove, list], i) => {
       this._buttons[i].textContent = list.includes(sel) ? remove : add;
       this._buttons[i].disabled = sel === null;
     });
-    fill(this._lists, chips("Pinned", pins, peers, (peer) => this._toggle("pins", peer)),
-      chips("Hidden", hidden, peers, (peer) => this._toggle("hidden", peer)));
+    fill(this._lists, [["Only these", "only", only], ["Pinned", "pins", pins], ["Hidden", "hidden", hidden]].map(
+      ([word, list, of]) => chips(word, of, peers, (leaving) => this._take(list, leaving))));
+    this._showSeveral();
   }
 
-  /** Put a peer on the list of the pinned or the hidden ones, or take it off. A peer is on one at most. */
-  _toggle(list, peer = this._state.sel) {
-    const isOn = this._state[list].includes(peer);
-    const without = (name) => this._state[name].filter((other) => other !== peer);
-    this._changed({ pins: without("pins"), hidden: without("hidden"),
-      ...(isOn ? {} : { [list]: [...this._state[list], peer] }) });
+  /** Show how many peers are chosen. */
+  setChosen(peers) {
+    this._chosen = peers;
+    this._showSeveral();
+  }
+
+  /** What can be chosen, and what can be done with what is chosen. */
+  _showSeveral() {
+    const { _chosen: chosen, _state: { sel } } = this;
+    const key = `${chosen.length} ${sel === null}`;
+    if (key === this._shownSeveral) return; // or the buttons would lose the focus
+    this._shownSeveral = key;
+    const button = (text, act, disabled = false) => h("button", { type: "button", class: "small", disabled, onclick: act }, text);
+    const isTooMany = chosen.length > MOST_CHOSEN;
+    const put = (text, list) => button(text, () => this._put(list, chosen), isTooMany);
+    const hasFocus = this._several.contains(document.activeElement);
+    fill(this._several, h("p", { class: "quiet", role: "status" }, chosen.length
+      ? `${amount(chosen.length, "peer")} chosen.${isTooMany ? ` Lists hold at most ${number(MOST_CHOSEN)}, as the address has them: choose fewer.` : ""}`
+      : "Choose several: drag with Shift, or"),
+    h("div", { class: "buttons" }, chosen.length
+      ? [put("Only these", "only"), put("Pin", "pins"), put("Hide", "hidden"), button("None", () => this._choose(""))]
+      : [button("All shown", () => this._choose("shown")), button("Neighbours", () => this._choose("neighbours"), sel === null)]));
+    if (hasFocus) this._several.querySelector("button:enabled").focus();
+  }
+
+  /** Put the selected peer on the list of the pinned or the hidden ones, or take it off. */
+  _toggle(list) {
+    const { sel } = this._state;
+    if (this._state[list].includes(sel)) this._take(list, [sel]);
+    else this._put(list, [sel]);
+  }
+
+  /** Put peers on a list, which has the last ones; nobody is both pinned and hidden. */
+  _put(list, peers) {
+    const others = (name) => without(this._state[name], peers);
+    this._choose("");
+    this._changed(list === "only" ? { only: peers }
+      : { pins: others("pins"), hidden: others("hidden"), [list]: [...others(list), ...peers].slice(-MOST_CHOSEN) });
+  }
+
+  _take(list, peers) {
+    this._changed({ [list]: without(this._state[list], peers) });
   }
 
   _change(changes) {
@@ -149,3 +192,5 @@ export class Filters {
       h("div", { title: meaning }, h("dt", {}, word), h("dd", {}, value))));
   }
 }
+
+const without = (list, peers) => list.filter((peer) => !peers.includes(peer));

@@ -105,11 +105,12 @@ export function meaningOf({ facts, clock }, { topics, how, layers, colour, size,
 }
 
 /** What a window adds and filters leave out. */
-const leftOut = (clock, { window, ego, component, least, most, hidden }) => [
+const leftOut = (clock, { window, ego, component, least, most, hidden, only }) => [
   window && `At any time in the last ${windowText(clock, window)}.`,
   ego && `Within ${amount(ego, "hop")} of the selected peer.`,
   component && "In the component of the selected peer.",
   (least ?? most) !== null && `Degrees from ${number(least ?? 0)}${most === null ? "" : ` to ${number(most)}`}.`,
+  only?.length && `Only ${amount(only.length, "chosen peer")}.`,
   hidden?.length && `${amount(hidden.length, "peer")} hidden.`,
 ];
 

@@ -6,9 +6,10 @@ import { Clock } from "./clock.js";
 import { Run } from "./data.js";
 import { fill, h, tag } from "./dom.js";
 import { EventStrip } from "./eventstrip.js";
-import { Filters } from "./filters.js";
+import { Filters, MOST_CHOSEN } from "./filters.js";
 import { groupText } from "./groups.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
+import { Lasso } from "./lasso.js";
 import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
 import { countsOf, meaningOf, nameOf } from "./look.js";
@@ -50,7 +51,10 @@ class OverlayScreen {
     this._unlisten = listen({
       ...ofClock(() => this.clock), ...ofPicture(() => this.picture),
       "/": () => this._search.querySelector("input").focus(),
-      Escape: () => this.update({ sel: null }),
+      Escape: () => {
+        this._setChosen([]);
+        this.update({ sel: null });
+      },
     });
     this._load();
   }
@@ -88,7 +92,7 @@ class OverlayScreen {
       colour: has(state.colour, [...peers, ...groups]) || state.colour === HOPS ? state.colour : "",
       size: has(state.size) ? state.size : "",
       sel, ...(sel === null ? { to: null, ego: 0, component: 0 } : { to: peer(state.to) }),
-      pins: state.pins.filter(isPeer), hidden: state.hidden.filter(isPeer),
+      pins: state.pins.filter(isPeer), hidden: state.hidden.filter(isPeer), only: state.only.filter(isPeer),
       topics: state.topics.filter((topic) => topic < facts.topics.length),
       relays: (state.topics.length || facts.exported?.topic != null) && facts.knows.relays ? state.relays : 0,
       layers: state.layers?.filter((layer) => facts.layers.includes(layer)) ?? null,
@@ -114,7 +118,10 @@ class OverlayScreen {
     fill(this.clock.gutter, axisTools(this.clock, () => this.state, (changes) => this.update(changes)));
     this._window = new WindowControl((window) => this.update({ window }));
     this.clock.add(this._window.element);
-    this.filters = new Filters(run, state, (changes) => this.update(changes));
+    this.filters = new Filters(run, state, (changes) => this.update(changes), (what) => this._choose(what));
+    this.chosen = [];
+    const lasso = new Lasso(this._canvas, (isWithin) => this._setChosen(
+      [...this.shown?.peers ?? []].filter((peer) => isWithin(...this.picture.pixel(peer)))));
     this.selection = new Selection(run, (changes) => this.update(changes));
     if (run.facts.live) {
       this._live = new Live(run, state.t === lastTick(run.clock), {
@@ -135,8 +142,8 @@ class OverlayScreen {
           this._live?.element, h("span", { class: "grow" }), this._search, this._views),
         this.filters.element,
         h("div", { class: "stage" },
-          this._canvas, this._label, this._pinned, this._table, this._status,
-          tools(() => this.picture, () => this._figure())),
+          this._canvas, lasso.element, this._label, this._pinned, this._table, this._status,
+          tools(() => this.picture, () => this._figure(), lasso.button)),
         this.selection.element,
         this.clock.element),
     );
@@ -321,14 +328,29 @@ class OverlayScreen {
     ]);
   }
 
-  /** Rows and peers that stand out: neighbours of what is selected, and the path. */
+  /** Choose the peers "shown", the "neighbours" of the selected one, or none. */
+  _choose(what) {
+    const { shown, overlay, state: { sel } } = this;
+    this._setChosen(what === "shown" ? [...shown.peers] : what === "neighbours" ? [...overlay.neighbours(sel, shown.moment).keys()] : []);
+  }
+
+  _setChosen(peers) {
+    this.chosen = peers;
+    this.filters.setChosen(peers);
+    if (!this.scene.isReady) return;
+    this._mark();
+    this.picture?.draw(this.shown);
+  }
+
+  /** Rows and peers that stand out: neighbours of what is selected, what is chosen, and the path. */
   _mark() {
     const { shown, state: { sel, to } } = this;
+    const chosen = this.chosen.length > MOST_CHOSEN ? [] : this.chosen.filter((peer) => shown.isShown(peer));
     if (sel === null) {
       this.selection.showNothing();
       this._path = null;
       this._question = "";
-      this.picture?.setMarks({ rows: [], path: null, peer: null });
+      this.picture?.setMarks({ rows: [], path: null, peer: null, chosen });
       return;
     }
     this.selection.show(sel, this.state);
@@ -337,7 +359,7 @@ class OverlayScreen {
     this.selection.showNeighbours(neighbours, isThere, this.state.topics.length);
     if (to === null) this._path = null;
     const rows = shown.rowsOf(sel);
-    this.picture?.setMarks({ rows, path: this._path, peer: shown.isShown(sel) ? sel : null });
+    this.picture?.setMarks({ rows, path: this._path, peer: shown.isShown(sel) ? sel : null, chosen });
   }
 
   /** Colours and sizes of the time. */

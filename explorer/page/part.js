@@ -4,6 +4,7 @@ import { checkbox, fill, h, labelled, select, tag, wholeNumber } from "./dom.js"
 import { number } from "./numbers.js";
 import { duration } from "./time.js";
 
+const MOST_CHIPS = 12;
 const MULTIPLES = [1, 2, 5, 10, 20, 50, 100]; // of an interval
 
 /** A range of degrees, and the component of the selected peer; the controls keep the focus. */
@@ -30,10 +31,14 @@ export class PartControls {
   }
 }
 
-/** Peers in a list that each can leave. */
+/** Peers in a list that each can leave, and all together. */
 export function chips(word, peers, names, leave) {
-  return peers.length ? h("div", { class: "chips" }, h("h3", {}, word), peers.map((peer) =>
-    tag("", names[peer], `${word}: remove ${names[peer]}`, () => leave(peer)))) : null;
+  const chip = (peer) => tag("", names[peer], `${word}: remove ${names[peer]}`, () => leave([peer]));
+  const more = peers.length - MOST_CHIPS;
+  return peers.length ? h("div", { class: "chips" }, h("h3", {}, word), peers.slice(0, MOST_CHIPS).map(chip),
+    more > 0 ? h("span", { class: "quiet" }, `and ${number(more)} more`) : null,
+    peers.length > 1 ? h("button", { type: "button", class: "small", "aria-label": `${word}: remove all`,
+      onclick: () => leave(peers) }, "Remove all") : null) : null;
 }
 
 /** A control of the window, in ticks of a clock, and one that is chosen. */

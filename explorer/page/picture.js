@@ -133,15 +133,15 @@ export class Picture {
     return this._peers.attributes.getRadius.value[this._rowOf[peer]];
   }
 
-  /** What stands out: `rows` of pairs, peers of a `path`, and the `peer` that is selected. */
-  setMarks({ rows, path, peer }) {
+  /** What stands out: `rows` of pairs, peers of a `path`, the `peer` that is selected, and those `chosen`. */
+  setMarks({ rows, path, peer, chosen = [] }) {
     this._isChosen = peer !== null;
     this._marks = {
       peer,
       pairs: rows.map((row) => [this._overlay.src[row], this._overlay.dst[row]]),
       path: path ? path.slice(1).map((to, i) => [path[i], to]) : [],
       rings: [...(peer === null ? [] : [{ peer, path: false }]),
-        ...(path ?? []).map((of) => ({ peer: of, path: true }))],
+        ...(path ?? []).map((of) => ({ peer: of, path: true })), ...chosen.map((of) => ({ peer: of, path: false }))],
     };
   }
 

@@ -8,7 +8,8 @@ export const HOPS = "hops from selected";
 export class Shown {
   /**
    * `sel` is the selected peer or null; it may be at most `ego` hops away (0 = any number), in its
-   * `component` alone, with a degree from `least` to `most` (null = any), and not `hidden`. Degrees,
+   * `component` alone, with a degree from `least` to `most` (null = any), among `only` these (none = all), and
+   * not `hidden`. Degrees,
    * hops and components are those of all that topics, layers and the window leave. `pins` are shown
    * whatever the others leave out.
    */
@@ -37,8 +38,12 @@ export class Shown {
 
   /** A byte for each peer: whether it is there and shown; null = all that are there are shown. */
   _members() {
-    const { sel, ego, component, least, most, hidden, pins } = this._filter;
+    const { sel, ego, component, least, most, hidden, pins, only } = this._filter;
     const filters = [];
+    if (only.length) {
+      const chosen = new Set(only);
+      filters.push((peer) => chosen.has(peer));
+    }
     if (ego && sel !== null) filters.push((peer) => this.far?.[peer] <= ego);
     if (component && sel !== null) {
       const { of } = this.components;

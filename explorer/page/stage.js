@@ -3,12 +3,13 @@
 import { h, icon, roundButton } from "./dom.js";
 import { savePng } from "./png.js";
 
-/** Buttons that zoom and fit a picture, and save it as `savePng` takes what `figure()` gives. */
-export function tools(picture, figure = null) {
+/** Buttons that zoom and fit a picture, another one, and one that saves it as `savePng` takes what `figure()` gives. */
+export function tools(picture, figure = null, more = null) {
   return h("div", { class: "tools" },
     roundButton("Zoom in", "+", () => picture()?.zoom(0.5)),
     roundButton("Zoom out", "−", () => picture()?.zoom(-0.5)),
     roundButton("Fit the picture", icon("fit"), () => picture()?.fit()),
+    more,
     figure && h("details", { class: "chooser save" },
       h("summary", { "aria-label": "Save the picture", title: "Save the picture" }, icon("save")),
       h("div", { class: "menu" }, SCALES.map(([scale, text]) =>
