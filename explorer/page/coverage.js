@@ -77,7 +77,7 @@ export function coverageChart({ meta, at, quantiles, start, line_at, line_share 
         drawing(rule(1), rule(0.5), rule(0), band(0, 4, "outer"), band(1, 3, "inner"), ...lines,
           svg("path", { d: steps(at, of(2), x), class: "line" })))),
     h("div", { class: "below", "aria-hidden": "true" }, ticks(0, last, Math.max(nice(last / 7), 1)).map((place) =>
-      h("span", { style: `left:${(100 * place) / last}%` }, elapsed(place)))),
+      h("span", { class: place > 0.95 * last && "end", style: `left:${(100 * place) / last}%` }, elapsed(place)))),
     h("figcaption", {}, [
       ["outer", `middle 90 % of ${amount(meta.sampled, "message")}`], ["inner", "middle 50 %"], ["median", "median"],
       ...(lines.length ? [["one", "each message"]] : []),

@@ -84,7 +84,7 @@ export class Filters {
     const hasFocus = this._several.contains(document.activeElement);
     fill(this._several, h("p", { class: "quiet", role: "status" }, chosen.length
       ? `${amount(chosen.length, "peer")} chosen.${isTooMany ? ` Lists hold at most ${number(MOST_CHOSEN)}, as the address has them: choose fewer.` : ""}`
-      : "Choose several: drag with Shift, or"),
+      : ["Choose several", h("span", { class: "of-picture" }, ": drag with Shift, or")]),
     h("div", { class: "buttons" }, chosen.length
       ? [put("Only these", "only"), put("Pin", "pins"), put("Hide", "hidden"), button("None", () => this._choose(""))]
       : [button("All shown", () => this._choose("shown")), button("Neighbours", () => this._choose("neighbours"), sel === null)]));

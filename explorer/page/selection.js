@@ -30,7 +30,7 @@ export class Selection {
     fill(
       this.element,
       h("section", {}, h("h2", {}, "No peer is selected"),
-        h("p", { class: "quiet" }, "Click a peer in the picture, or find one by its name above."),
+        h("p", { class: "quiet" }, "Click a peer in the picture or the table, or find one by its name above."),
         h("h3", {}, "Keys"),
         h("dl", { class: "keys" }, KEYS.map(([key, does]) =>
           h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, does))))),
@@ -108,7 +108,7 @@ export class Selection {
           page(this._run.facts.run, "topic", this._run.facts.topics.indexOf(name))),
         roles.length > 0 && tags("Roles", many(roles.map(({ role, topic }) => (topic === null ? role : `${role} of ${topic}`))))),
     );
-    fill(this._values, attributes.length ? [h("h3", {}, "Attributes"), h("dl", { class: "values" },
+    fill(this._values, attributes.length ? [h("h3", {}, "Attributes"), h("dl", { class: "attributes" },
       attributes.map(([key, value]) => h("div", {}, h("dt", {}, short(key)), h("dd", { title: value }, short(value)))))] : null,
     h("h3", {}, `Values in interval ${number(interval)}`),
       h("dl", { class: "values" }, known.map(([name, value]) =>

@@ -18,7 +18,7 @@ export function missing() {
   return "";
 }
 
-const PLAIN = { left: 36, right: 36, top: 36, bottom: 36 }; // pixels
+const PLAIN = { left: 36, right: 60, top: 48, bottom: 36 }; // pixels; names are above, tools on the right
 
 export class View {
   /**
