@@ -62,6 +62,7 @@ export class Picture {
     this._places = places;
     const { peer, src, dst, peers, pairs } = overlay;
     this._filterValues = { peers: interleaved(peers), pairs: interleaved(pairs) };
+    this._spare = [{}, {}];
     this._peers = {
       length: peer.length,
       attributes: {
@@ -166,15 +167,18 @@ export class Picture {
     this._member = member;
     const { peer, src, dst } = this._overlay;
     const never = this._end + 2;
-    const filtered = (data, all, one, two) => {
-      const value = all.slice();
+    // Two in turn, as new memory takes time: deck.gl takes values from another array than the last one.
+    this._spare = [this._spare[1], this._spare[0]];
+    const filtered = (data, kind, one, two) => {
+      const all = this._filterValues[kind], value = (this._spare[0][kind] ??= new Float32Array(all.length));
+      value.set(all);
       for (let row = 0; member && row < one.length; row++) {
         if (!(member[one[row]] & member[two[row]])) value[2 * row] = never;
       }
       return { ...data, attributes: { ...data.attributes, getFilterValue: { value, size: 2 } } };
     };
-    this._peers = filtered(this._peers, this._filterValues.peers, peer, peer);
-    this._pairs = filtered(this._pairs, this._filterValues.pairs, src, dst);
+    this._peers = filtered(this._peers, "peers", peer, peer);
+    this._pairs = filtered(this._pairs, "pairs", src, dst);
   }
 
   _layers(filter) {
