@@ -91,7 +91,7 @@ def test_page_follows_a_collected_run_and_tells_its_peers(
         page.get_by_label("Find a peer").fill("a")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Leave").click()
-        expect(page.get_by_label("Selected peer")).to_contain_text("Has obeyed: leave")
+        expect(page.get_by_label("Selected peer", exact=True)).to_contain_text("Has obeyed: leave")
         assert peers.present == list("bcde")
         peers.report(3)
         expect_shown(page, 4, 4)
@@ -104,7 +104,7 @@ def test_page_follows_a_collected_run_and_tells_its_peers(
         expect(live).to_contain_text("catch up")
         end = int(slider.get_attribute("max") or 0)
         page.get_by_role("button", name="Join").click()
-        expect(page.get_by_label("Selected peer")).to_contain_text("Has obeyed: join")
+        expect(page.get_by_label("Selected peer", exact=True)).to_contain_text("Has obeyed: join")
         peers.report(3)
         page.wait_for_function(
             "end => Number(document.querySelector('.slider').max) > end", arg=end
@@ -120,7 +120,7 @@ def test_page_follows_a_collected_run_and_tells_its_peers(
         page.get_by_label("Find a peer").fill("e")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Leave").click()
-        expect(page.get_by_label("Selected peer")).to_contain_text("it stays")
+        expect(page.get_by_label("Selected peer", exact=True)).to_contain_text("it stays")
 
         case.stop()
         expect(page.get_by_role("button", name="Ended")).to_be_visible()
