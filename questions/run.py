@@ -180,7 +180,7 @@ class Run(ChurningRun):
     def assortativity(
         self, by: str, where: Where | None = None, layers: Sequence[str] | None = None
     ) -> Frame:
-        """How far links stay within groups of peers; see vizpub.questions.mixing.
+        """The degree to which links stay within groups of peers; see vizpub.questions.mixing.
 
         Raises: as `mixing`.
         """

@@ -21,7 +21,7 @@ class ChurningRun(NamedRun):
         where: Where | None = None,
         layers: Sequence[str] | None = None,
     ) -> Frame:
-        """How long links, stays of peers and subscriptions last: a row for each layer and, `by`
+        """The lengths of links, stays of peers and subscriptions: a row for each layer and, `by`
         'topic' or an attribute of peers, for each topic or group; see
         vizpub.questions.churn.lifetimes.
 
@@ -49,7 +49,7 @@ class ChurningRun(NamedRun):
         layers: Sequence[str] | None = None,
         degrees: tuple[int, int] = DEGREES,
     ) -> Frame:
-        """How neighbourhoods change: a row for each interval and layer, `by` as in `lifetimes`;
+        """The changes of neighbourhoods: a row for each interval and layer, `by` as in `lifetimes`;
         `degrees` are D_low and D_high. See vizpub.questions.churn.turnover.
 
         Raises: as `lifetimes`.
