@@ -170,10 +170,10 @@ def _make_periods(job: Job) -> None:
     job.make_tables([*_observing_steps(job), stay, *texts], makes, _blocks_of_parts(job))
 
 
-_BY_PEER = ("links", "subscriptions", "roles", "traffic", "gauges")
+_BY_PEER = ("links", "subscriptions", "roles", "traffic", "control", "gauges")
 _TEXTS = (
-    *("links", "clipped_links", "dangling_links", "subscriptions", "roles", "traffic", "gauges"),
-    *("unreported", "claims", "arrivals", "rejections"),
+    *("links", "clipped_links", "dangling_links", "subscriptions", "roles"),
+    *("traffic", "control", "gauges", "unreported", "claims", "arrivals", "rejections"),
 )
 _EVERYBODY = "SELECT peer, -open_end() AS valid_from, open_end() AS valid_to FROM peers"
 """Stays for unknown presence: nothing is clipped."""
@@ -264,9 +264,9 @@ def _peers_only_in_files(job: Job) -> int:
 
 
 FINISH = "finish"
-READ = Stage("read", _read_input, format=6)
+READ = Stage("read", _read_input, format=7)
 NAMES = Stage("names", _number_names, format=2)
-PERIODS = Stage("periods", _make_periods, format=3)
+PERIODS = Stage("periods", _make_periods, format=4)
 MESSAGES = Stage("messages", _make_messages, format=5)
 METRICS = Stage("metrics", metrics.measure, format=4)
 STAGES = (READ, NAMES, PERIODS, MESSAGES, METRICS)

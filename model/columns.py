@@ -96,3 +96,12 @@ TRAFFIC_OF_PEER = tuple(
     for direction in ("sent", "received")
 )
 TRAFFIC_COLUMNS = tuple(column.name for column in TRAFFIC_OF_PEER)
+CONTROL_OF_KIND = tuple(
+    maybe(f"{unit}_{way}", "int64", f"{meaning} {way} in the interval", unit)
+    for unit, meaning in (
+        ("messages", "control messages of the kind"),
+        ("ids", "ids that these name"),
+    )
+    for way in ("sent", "received", "dropped")
+)
+CONTROL_COLUMNS = tuple(column.name for column in CONTROL_OF_KIND)

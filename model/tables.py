@@ -10,7 +10,16 @@ A null is *unknown*; a 0 was measured.
 
 from __future__ import annotations
 
-from vizpub.model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, always, maybe
+from vizpub.model.columns import (
+    CONTROL_OF_KIND,
+    INTERVAL,
+    PEER,
+    TOPIC,
+    TRAFFIC_OF_PEER,
+    Table,
+    always,
+    maybe,
+)
 from vizpub.model.errors import UnknownName
 from vizpub.model.metrics import METRICS
 
@@ -105,6 +114,18 @@ TRAFFIC = Table(
     ),
     ("peer", "interval"),
 )
+CONTROL = Table(
+    "control",
+    "control messages of a kind that a peer sent, received or dropped in an interval",
+    (
+        PEER,
+        INTERVAL,
+        always("kind", "string", "their kind, such as 'ihave'"),
+        maybe("topic", "int32", "topic that they name, null = none"),
+        *CONTROL_OF_KIND,
+    ),
+    ("peer", "interval", "kind", "topic"),
+)
 GAUGES = Table(
     "gauges",
     "number of the system's own that a peer reported for an interval",
@@ -192,6 +213,7 @@ TABLES: tuple[Table, ...] = (
     ROLES,
     ATTRIBUTES,
     TRAFFIC,
+    CONTROL,
     GAUGES,
     PUBLICATIONS,
     RECEPTIONS,

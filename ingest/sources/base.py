@@ -130,6 +130,7 @@ class ObservedTables:
     roles          peer, role, topic?, valid_from, valid_to
     attributes     peer, key, value?, valid_from    (it holds until the next one of its key begins)
     traffic        peer, interval, and the columns of vizpub.model.tables.TRAFFIC
+    control        peer, interval, kind, topic?, and the columns of vizpub.model.tables.CONTROL
     gauges         peer, interval, gauge, value
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
@@ -156,6 +157,7 @@ class ObservedTables:
     roles: str | None = None
     attributes: str | None = None
     traffic: str | None = None
+    control: str | None = None
     gauges: str | None = None
     publications: str | None = None
     receptions: str | None = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from vizpub.ingest.tasks.fold import NAMES
+from vizpub.model.columns import CONTROL_COLUMNS
 from vizpub.model.tables import QUARANTINE
 
 CARRIED = "records"
@@ -26,6 +27,12 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "subscriptions": pa.schema([*_names("peer", "topic"), *_PERIOD]),
     "roles": pa.schema([*_names("peer", "role", "topic"), *_PERIOD]),
     "attributes": pa.schema([*_names("peer", "key", "value"), _PERIOD[0]]),
+    "control": pa.schema(
+        [
+            *(*_names("peer"), _AT[1], *_names("kind", "topic")),
+            *((name, pa.int64()) for name in CONTROL_COLUMNS),
+        ]
+    ),
     "publications": pa.schema(
         [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
     ),

@@ -125,7 +125,7 @@ class Hermes(Libp2p):
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables of Libp2p without traffic."""
-        return replace(super().observe(run, options), traffic=None)
+        return replace(super().observe(run, options), traffic=None, control=None)
 
 
 @dataclass(frozen=True)

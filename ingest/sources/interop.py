@@ -78,10 +78,12 @@ class Interop(Libp2p):
         observed = super().observe(run, options)
         assert observed.traffic is not None
         if _are_logs_partial(run.totals):
-            return replace(observed, links=None, subscriptions=None, traffic=None)
+            return replace(observed, links=None, subscriptions=None, traffic=None, control=None)
         uncounted = ", ".join(_UNCOUNTED)
         return replace(
-            observed, traffic=f"SELECT * EXCLUDE ({uncounted}) FROM ({observed.traffic})"
+            observed,
+            traffic=f"SELECT * EXCLUDE ({uncounted}) FROM ({observed.traffic})",
+            control=f"SELECT * EXCLUDE (messages_dropped, ids_dropped) FROM ({observed.control})",
         )
 
 

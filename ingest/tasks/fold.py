@@ -47,7 +47,7 @@ and `tick` and the greatest `valid_to` of its rows; null where the table has no 
 name may have several rows.
 """
 _NAMING = (
-    *("peers", "presence", "links", "subscriptions", "roles"),
+    *("peers", "presence", "links", "subscriptions", "roles", "control"),
     *("publications", "receptions", "rejections"),
 )
 """Tables whose names are collected; the names in other tables are also in `peers`."""

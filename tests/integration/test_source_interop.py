@@ -103,6 +103,19 @@ def test_traffic_equals_the_published_counts(taken: Taken) -> None:
     control = 1863 + 932 + 105 + 24 + 4
     assert sums == [2095, 2095, control, control + 254]
     assert traffic["dropped"].null_count == len(traffic)
+    by_kind = taken.table("control").group_by("kind").aggregate(
+        [(f"messages_{way}", "sum") for way in ("sent", "received")]
+    )
+    assert {tuple(row.values()) for row in by_kind.to_pylist()} == {
+        ("ihave", 1863, 1863),
+        ("idontwant", 932, 932),
+        ("graft", 105, 105),
+        ("prune", 24, 24),
+        ("iwant", 4, 4),
+        ("subscribe", 0, 254),
+    }
+    ids = [row for row in taken.records("control") if row["kind"] in ("iwant", "idontwant")]
+    assert all(row["ids_sent"] == row["messages_sent"] for row in ids)
 
 
 def test_peers_of_small_logs_are_told_apart(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -63,30 +63,55 @@ _NEEDED = {
 """The event types that need each value."""
 
 
-class RpcCounts(NamedTuple):
-    """Numbers of an RPC's entries by kind, and of the message ids that some of them name."""
+class ControlEntry(NamedTuple):
+    """A control message: an entry of an RPC."""
+
+    kind: str
+    topic: str | None = None
+    ids: int | None = None
+    """Number of the messages or, in a PRUNE, of the peers that it names; null = unknown, or it is
+    of a kind that names none."""
+
+
+class RpcEntries(NamedTuple):
+    """The number of messages in an RPC, and its control entries."""
 
     messages: int = 0
-    subscription: int = 0
-    ihave: int = 0
-    iwant: int = 0
-    graft: int = 0
-    prune: int = 0
-    idontwant: int = 0
-    ihave_ids: int = 0
-    iwant_ids: int = 0
-    idontwant_ids: int = 0
-
-    @property
-    def control(self) -> int:
-        """Number of control entries."""
-        return sum(self[1:7])
+    control: tuple[ControlEntry, ...] = ()
 
 
-CONTROL = ("ihave", "iwant", "graft", "prune", "idontwant")
-"""The entries of an RPC's control block."""
-IDS = ("ihave", "iwant", "idontwant")
-"""Control entries that name messages."""
+CONTROL = {
+    "ihave": "messageIDs",
+    "iwant": "messageIDs",
+    "graft": None,
+    "prune": "peers",
+    "idontwant": "messageIDs",
+}
+"""The kinds of entries in an RPC's control block, and their fields with ids."""
+
+
+def control_entries(
+    subscriptions: Iterable[Mapping[str, Any]],
+    control: Mapping[str, Iterable[Mapping[str, Any]]],
+) -> tuple[ControlEntry, ...]:
+    """Return the control entries of an RPC from its fields."""
+    return (
+        *(
+            ControlEntry("subscribe" if entry.get("subscribe") else "unsubscribe", _topic(entry))
+            for entry in subscriptions
+        ),
+        *(
+            ControlEntry(kind, _topic(entry), None if ids is None else len(entry.get(ids) or ()))
+            for kind, ids in CONTROL.items()
+            for entry in control.get(kind) or ()
+        ),
+    )
+
+
+def _topic(entry: Mapping[str, Any]) -> str | None:
+    """Return the topic of an entry of JSON or protobuf; null if it has none."""
+    topic = entry.get("topic") or None
+    return topic.decode() if isinstance(topic, bytes) else topic
 
 
 class TraceEvent(msgspec.Struct, array_like=True, gc=False):
@@ -105,8 +130,8 @@ class TraceEvent(msgspec.Struct, array_like=True, gc=False):
     message: str | None = None
     reason: str | None = None
     proto: str | None = None
-    counts: RpcCounts | None = None
-    """Entries of an RPC."""
+    entries: RpcEntries | None = None
+    """What an RPC has."""
 
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
@@ -143,7 +168,9 @@ def make_event(values: Mapping[str, Any]) -> TraceEvent | None:
     for name in ("peer", "other", "message"):
         if (value := values.get(name)) is not None and not _BASE64.fullmatch(value):
             raise RecordRefused(f"not base64: {_KEYS[name]}")
-    if CONTROL_CHARACTER.search(values.get("topic") or ""):
+    entries: RpcEntries = values.get("entries") or RpcEntries()
+    topics = values.get("topic"), *(entry.topic for entry in entries.control)
+    if any(CONTROL_CHARACTER.search(topic) for topic in topics if topic):
         raise RecordRefused("control character in topic")
     event = TraceEvent(**values)
     event.peer = _peer_text(event.peer, "peer")

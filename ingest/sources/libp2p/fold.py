@@ -7,6 +7,7 @@ to it, and the messages it published.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,7 +117,7 @@ class _FoldedPeer:
         self._end: int | None = None
         self._named = 0
         self._streams, self._mesh, self._topics, self._held = (_OpenPeriods(name) for _ in range(4))
-        self._traffic = _PeerTraffic(name, rows["traffic"])
+        self._traffic = _PeerTraffic(name, rows["traffic"], rows["control"])
         self._published: set[str | None] = set()
         self._arrivals = 0
 
@@ -177,10 +178,8 @@ class _FoldedPeer:
             self._rows["receptions"].append((*copy, *self._time(at), *details))
 
     def _time(self, at: int) -> tuple[int, int, int]:
-        """Return time_us, interval and tick. The interval is limited to 32 bits; longer runs are
-        refused, or folded again with another epoch.
-        """
-        return at, max(-1, min(at // self._interval_us, INT32)), at
+        """Return time_us, interval and tick."""
+        return at, _limit_interval(at // self._interval_us), at
 
     def add_of_others(self, event: TraceEvent, at: int) -> None:
         """Take an event of another peer: of its stream to this one, or this one's subscription."""
@@ -253,34 +252,62 @@ class _OpenPeriods:
         return [period for thing in ending for period in self.end(thing, at)]
 
 
+def _limit_interval(interval: int) -> int:
+    """Limit an interval to 32 bits; longer runs are refused, or folded again with another epoch."""
+    return max(-1, min(interval, INT32))
+
+
+_KindAndTopic = tuple[str, str | None]
+_WAYS = (EventType.SEND_RPC, EventType.RECV_RPC, EventType.DROP_RPC)
+_NO_IDS = (None, None, None)
+
+
+def _zeros() -> list[int]:
+    return [0, 0, 0]
+
+
 class _PeerTraffic:
     """The traffic of a peer by interval."""
 
-    def __init__(self, peer: str, rows: list[tuple[Any, ...]]) -> None:
-        self._peer, self._rows = peer, rows
+    def __init__(
+        self, peer: str, rows: list[tuple[Any, ...]], control_rows: list[tuple[Any, ...]]
+    ) -> None:
+        self._peer, self._rows, self._control_rows = peer, rows, control_rows
         self._interval: int | None = None
         self._sums = [0] * len(COUNTED)
+        # By kind and topic, what was sent, received and dropped.
+        self._control, self._ids = (defaultdict[_KindAndTopic, list[int]](_zeros) for _ in range(2))
 
     def count(self, event: TraceEvent, interval: int) -> None:
         """Add an event. A trace is complete, so an interval without events has no traffic."""
         if interval != self._interval:
             self.end(interval)
             self._interval = interval
-        if event.counts is None:
+        if event.entries is None:
             return
+        messages, control = event.entries
+        way = _WAYS.index(event.type)
+        for kind, topic, ids in control:
+            self._control[kind, topic][way] += 1
+            if ids is not None:
+                self._ids[kind, topic][way] += ids
         if event.type == EventType.DROP_RPC:
             self._sums[4] += 1
         else:
-            is_received = event.type == EventType.RECV_RPC
-            self._sums[is_received] += event.counts.control
-            self._sums[2 + is_received] += event.counts.messages
-            self._sums[5 + is_received] += 1
+            self._sums[way] += len(control)
+            self._sums[2 + way] += messages
+            self._sums[5 + way] += 1
 
     def end(self, following: int | None = None) -> None:
         """Write the current interval, and zeros until the next one with an event."""
         if self._interval is not None:
-            over = self._interval + 1
+            over, interval = self._interval + 1, _limit_interval(self._interval)
             self._rows.append((self._peer, self._interval, over, *self._sums))
+            for of, counts in self._control.items():
+                ids = self._ids.get(of, _NO_IDS)
+                self._control_rows.append((self._peer, interval, *of, *counts, *ids))
+            self._control.clear()
+            self._ids.clear()
             self._sums = [0] * len(COUNTED)
             if following is not None and following > over:
                 self._rows.append((self._peer, over, following, *self._sums))

@@ -19,8 +19,9 @@ from typing import Any
 from vizpub.ingest.inputs.reader import RecordRefused, parse_object
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
+    ControlEntry,
     EventType,
-    RpcCounts,
+    RpcEntries,
     TraceEvent,
 )
 from vizpub.ingest.tasks.fold import count_name
@@ -32,6 +33,7 @@ _ENTRIES = ("Message", "Subscription", "Ihave", "Iwant", "Graft", "Prune", "Idon
 _MESHES = {"Graft": EventType.GRAFT, "Prune": EventType.PRUNE}
 _OF_LOGGER = frozenset({"sent", "received"})
 """Lines about whole RPCs, with what the others have of their entries."""
+_ID = re.compile(r'[^\s,"\[\]]+')
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -68,7 +70,7 @@ class NodeLog:
             if self._peer not in (None, name):
                 raise RecordRefused("a second peer in one file")
             self._peer = name
-            yield TraceEvent(EventType.SEND_RPC, name, _parse_time(values), counts=RpcCounts())
+            yield TraceEvent(EventType.SEND_RPC, name, _parse_time(values), entries=RpcEntries())
         elif text not in _OF_LOGGER:
             yield from self._entry(values, text)
 
@@ -87,8 +89,10 @@ class NodeLog:
             _text(values, end) if is_needed else _optional_text(values, end),
         )
         topic = _optional_text(values, "topic")
-        field = "messages" if entry == "Message" else entry.lower()
-        events = [TraceEvent(rpc, self._peer, time, remote_peer, counts=RpcCounts(**{field: 1}))]
+        kind = "subscribe" if entry == "Subscription" else entry.lower()
+        control = ControlEntry(kind, topic, _count_ids(values.get("ids")))
+        entries = RpcEntries(1) if entry == "Message" else RpcEntries(control=(control,))
+        events = [TraceEvent(rpc, self._peer, time, remote_peer, entries=entries)]
         if entry in _MESHES:
             topic = _text(values, "topic")
             events.append(TraceEvent(_MESHES[entry], self._peer, time, remote_peer, topic))
@@ -113,6 +117,13 @@ class NodeLog:
             yield TraceEvent(kind, self._peer, time, remote_peer, topic, message)
         elif is_new:
             yield TraceEvent(EventType.PUBLISH, self._peer, time, None, topic, message)
+
+
+def _count_ids(ids: object) -> int | None:
+    """Return the number of message ids in a list, or in the text of one; null = not given."""
+    if isinstance(ids, str):
+        return len(_ID.findall(ids))
+    return len(ids) if isinstance(ids, list) else None
 
 
 def _optional_text(values: Mapping[str, Any], name: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,10 +13,10 @@ import msgspec
 from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
-    IDS,
     RPCS,
     SPELLINGS,
-    RpcCounts,
+    RpcEntries,
+    control_entries,
 )
 from vizpub.reports.fields import DEEPEST, INT64, SURROGATE
 from vizpub.reports.files import strict_json
@@ -74,7 +74,7 @@ def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
         "message": payload.get("messageID"),
         "reason": payload.get("reason"),
         "proto": payload.get("proto"),
-        "counts": _count_entries(payload.get("meta") or {}) if number in RPCS else None,
+        "entries": _entries(payload.get("meta") or {}) if number in RPCS else None,
     }, seen.unknown
 
 
@@ -167,12 +167,12 @@ def _value_of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
     return value
 
 
-def _count_entries(meta: Mapping[str, Any]) -> RpcCounts:
+def _entries(meta: Mapping[str, Any]) -> RpcEntries:
     control = meta.get("control") or {}
-    entries = {name: _value_of_type(control, name, []) for name in CONTROL}
-    ids = {
-        f"{name}_ids": sum(len(entry.get("messageIDs") or ()) for entry in entries[name] if entry)
-        for name in IDS
-    }
-    outside = {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
-    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)
+    blocks = {kind: _without_nulls(_value_of_type(control, kind, [])) for kind in CONTROL}
+    entries = control_entries(_without_nulls(meta.get("subscription") or ()), blocks)
+    return RpcEntries(len(meta.get("messages") or ()), entries)
+
+
+def _without_nulls(items: Iterable[Any]) -> list[Any]:
+    return [item or {} for item in items]

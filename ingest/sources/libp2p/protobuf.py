@@ -20,10 +20,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from vizpub.ingest.inputs.reader import INVALID_UTF8, RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
-    IDS,
     RPCS,
     SPELLINGS,
-    RpcCounts,
+    RpcEntries,
+    control_entries,
 )
 from vizpub.reports.compressed import KEPT, MAX_LINE, LongLine
 
@@ -99,7 +99,7 @@ def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
             "other": _base64(payload.get("other")),
             "message": _base64(payload.get("messageID")),
             **{name: payload[name].decode() for name in _TEXTS if name in payload},
-            "counts": _count_entries(payload.get("meta")) if kind in RPCS else None,
+            "entries": _entries(payload.get("meta")) if kind in RPCS else None,
         }, unknown_fields(event, len(record))
     except DecodeError as error:
         raise RecordRefused("not a TraceEvent") from error
@@ -117,13 +117,12 @@ def _base64(value: bytes | None) -> str | None:
     return None if value is None else b64encode(value).decode()
 
 
-def _count_entries(meta: Any) -> RpcCounts:
+def _entries(meta: Any) -> RpcEntries:
     if meta is None:
-        return RpcCounts()
-    entries = {name: getattr(meta.control, name) for name in CONTROL}
-    ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
-    outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
-    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)
+        return RpcEntries()
+    blocks = {kind: map(_fields, getattr(meta.control, kind)) for kind in CONTROL}
+    entries = control_entries(map(_fields, meta.subscription), blocks)
+    return RpcEntries(len(meta.messages), entries)
 
 
 @cache

@@ -71,13 +71,13 @@ class _ReportingPeer:
             case EventType.DELIVER | EventType.DUPLICATE:
                 self._receive(event, at)
             case EventType.SEND_RPC | EventType.RECV_RPC | EventType.DROP_RPC:
-                counts = event.counts
+                entries = event.entries
                 if event.type == EventType.DROP_RPC:
                     self.counts["dropped"] += 1
-                elif counts is not None:
+                elif entries is not None:
                     direction = "sent" if event.type == EventType.SEND_RPC else "received"
-                    self.counts[f"control_{direction}"] += counts.control
-                    self.counts[f"publication_{direction}"] += counts.messages
+                    self.counts[f"control_{direction}"] += len(entries.control)
+                    self.counts[f"publication_{direction}"] += entries.messages
                     self.counts[f"rpcs_{direction}"] += 1
 
     def _turn(self, kind: int, remote_peer: str, topic: str) -> None:

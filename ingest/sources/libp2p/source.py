@@ -152,6 +152,7 @@ class Libp2p(Source):
             links=links,
             subscriptions="FROM folded.subscriptions",
             traffic=_traffic_text(run.clock),
+            control="FROM folded.control",
             publications="FROM folded.publications",
             receptions="FROM folded.receptions",
             rejections="FROM folded.rejections",

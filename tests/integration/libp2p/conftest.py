@@ -18,13 +18,13 @@ from tests.support.staged import Staged, Taken, staged
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.libp2p.events import RpcCounts, TraceEvent
+from vizpub.ingest.sources.libp2p.events import CONTROL, TraceEvent
 from vizpub.reports.compressed import Content
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
 TABLES = (
     *("peers", "presence", "links", "subscriptions"),
-    *("traffic", "publications", "receptions", "rejections"),
+    *("traffic", "control", "publications", "receptions", "rejections"),
 )
 Rows = list[dict[str, Any]]
 
@@ -42,6 +42,7 @@ class Trace:
     links: Rows = field(default_factory=list)
     subscriptions: Rows = field(default_factory=list)
     traffic: Rows = field(default_factory=list)
+    control: Rows = field(default_factory=list)
     publications: Rows = field(default_factory=list)
     receptions: Rows = field(default_factory=list)
     rejections: Rows = field(default_factory=list)
@@ -56,9 +57,8 @@ class Trace:
                 assert event.time == row.time
                 place = {"file": self.files[row.file].path, "position": row.line}
                 told = msgspec.structs.asdict(event)
-                counts = told.pop("counts") or [None] * len(RpcCounts._fields)
-                counted = dict(zip(RpcCounts._fields, counts, strict=True))
-                found.append({**place, **told, **counted})
+                del told["entries"]
+                found.append({**place, **told, **entry_counts(event)})
         return found
 
     @property
@@ -84,6 +84,19 @@ class Trace:
             links=clip(clip(self.links, stay, "src"), stay, "dst"),
             subscriptions=clip(self.subscriptions, stay, "peer"),
         )
+
+
+def entry_counts(event: TraceEvent) -> dict[str, int | None]:
+    """How many entries of each kind, and ids in them, an RPC has; null for other events."""
+    kinds = ("subscription", *CONTROL)
+    if event.entries is None:
+        return dict.fromkeys(["messages", *kinds, *(f"{kind}_ids" for kind in kinds)])
+    counts = {"messages": event.entries.messages}
+    for kind in kinds:
+        of_kind = kind if kind in CONTROL else "subscribe"
+        mine = [entry for entry in event.entries.control if entry.kind.removeprefix("un") == of_kind]
+        counts |= {kind: len(mine), f"{kind}_ids": sum(entry.ids or 0 for entry in mine)}
+    return counts
 
 
 def rows(table: pa.Table) -> Rows:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 ALONE = "12D3KooWG3Bn8FmY7KHjxFdLRDP9c2fyTrDSnwA7XRAuDvkAMtgJ"
 TABLES = (
     *("peers", "presence", "links", "subscriptions"),
-    *("traffic", "publications", "receptions", "rejections"),
+    *("traffic", "control", "publications", "receptions", "rejections"),
 )
 
 
@@ -64,7 +64,7 @@ def test_protobuf_table_equals_that_of_json(as_protobuf: Any, as_json: Any, tabl
     assert as_set(getattr(as_protobuf, table)) == as_set(getattr(as_json, table))
 
 
-@pytest.mark.parametrize("table", sorted({*TABLES} - {"receptions", "traffic"}))
+@pytest.mark.parametrize("table", sorted({*TABLES} - {"receptions", "traffic", "control"}))
 def test_old_spelling_table_equals_that_of_json(
     old_spelling: Any, as_json: Any, table: str
 ) -> None:
@@ -100,6 +100,8 @@ def test_old_spelling_traffic_lacks_idontwant_alone(
         assert lost == facts["rpc_meta"][f"{rpc}.idontwant"] == 793
     columns = ("control_messages_sent", "control_messages_received")
     assert as_set(old_spelling.traffic, *columns) == as_set(as_json.traffic, *columns)
+    others = [row for row in as_json.control if row["kind"] != "idontwant"]
+    assert as_set(old_spelling.control) == as_set(others)
 
 
 def test_single_peer_protobuf_equals_its_json(alone: Any, ingest: Any, libp2p_small: Path) -> None:

@@ -31,7 +31,7 @@ def told(*lines: bytes) -> list[TraceEvent]:
 
 def kinds(events: list[TraceEvent]) -> list[tuple[int, str, str | None, str | None, str | None]]:
     """Without the RPCs."""
-    return [(e.type, e.peer, e.other, e.topic, e.message) for e in events if e.counts is None]
+    return [(e.type, e.peer, e.other, e.topic, e.message) for e in events if e.entries is None]
 
 
 def message(way: str, other: str, id: str) -> bytes:
@@ -46,7 +46,7 @@ def test_first_message_of_an_id_is_delivered_and_others_are_duplicates() -> None
         (EventType.DELIVER, "me", "a", "t", "7"),
         (EventType.DUPLICATE, "me", "b", "t", "7"),
     ]
-    assert [(e.type, e.counts.messages) for e in events if e.counts] == [
+    assert [(e.type, e.entries.messages) for e in events if e.entries] == [
         (EventType.RECV_RPC, 1),
         (EventType.SEND_RPC, 1),
         (EventType.RECV_RPC, 1),
@@ -76,7 +76,7 @@ def test_entries_of_the_mesh_and_subscriptions_become_events() -> None:
         (EventType.PRUNE, "me", "a", "t", None),
         (EventType.JOIN, "me", "b", "u", None),
     ]
-    assert sum(e.counts.control for e in events if e.counts) == 4
+    assert sum(len(e.entries.control) for e in events if e.entries) == 4
 
 
 @pytest.mark.parametrize("zone", ["Z", "+00:00", "-03:30", "+14:00"])
