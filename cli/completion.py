@@ -131,7 +131,8 @@ def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     from vizpub.questions.churn import CHURN
     from vizpub.questions.mixing import MIXING
 
-    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges", *MIXING, *CHURN]
+    tables = (table.name.removeprefix("metrics/") for table in METRICS)
+    return [*tables, "control", "gauges", *MIXING, *CHURN]
 
 
 @_completer

@@ -31,6 +31,7 @@ from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.churn.answers import ChurningRun
+from vizpub.questions.control import control_by_kind
 from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
@@ -71,7 +72,7 @@ _OF_DELIVERIES = {
     "topic": "about.topic = $topic",
 }
 """The condition in SQL for each part of a `Where`."""
-_OF_GROUPS = ("interval", "topic", "topic_name", "group", "peers")
+_OF_GROUPS = ("interval", "topic", "topic_name", "group", "peers", "kind")
 """Columns that say what a row by group is of."""
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
@@ -250,6 +251,21 @@ class Run(ChurningRun):
         rows = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
         return Frame(f"{self.facts.name}, gauges", self.with_names(rows))
 
+    def control(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        by: str | None = None,
+    ) -> Frame:
+        """Control messages by kind, over all peers and topics or those of `where`: a row per
+        interval and kind. `columns` picks some; `by` as in `metrics`.
+
+        Raises: UnknownName, UseError for a run without control by kind, or without attributes.
+        """
+        rows = _choose_columns(control_by_kind(self, where or Where(), by), columns)
+        return Frame(f"{self.facts.name}, control", rows)
+
     def overlay(
         self, at: int | str = "last", layers: Sequence[str] | None = None
     ) -> OverlaySnapshot:
@@ -357,7 +373,7 @@ def _choose_columns(rows: pa.Table, columns: Sequence[str] | None) -> pa.Table:
     chosen = {name for column in columns for name in (column, f"{column}_mean")}
     for column in columns:
         if not {column, f"{column}_mean"} & {*rows.column_names}:
-            raise UnknownName("column by group", column, rows.column_names)
+            raise UnknownName("column", column, rows.column_names)
     return rows.select([n for n in rows.column_names if n in _OF_GROUPS or n in chosen])
 
 

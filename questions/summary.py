@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
@@ -77,6 +78,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
         yield f"rows of {name}", entry.rows
     if manifest.complete:
         yield from _messages(run)
+        yield from _control_by_kind(run)
     for note, count in manifest.notes.items():
         yield note.replace("_", " ") if note.isidentifier() else note, count
     if {LATE, LATE_MESSAGES} & manifest.notes.keys():
@@ -88,6 +90,19 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     damaged = damaged_inputs(run)
     yield from (("damaged", file) for file in damaged)
     yield from (("skipped", file) for file in manifest.skipped if file not in damaged)
+
+
+def _control_by_kind(run: StoredRun) -> Iterator[tuple[str, str]]:
+    """Control messages sent and received, the most frequent kinds first; none where unknown."""
+    for way in ("sent", "received") if run.has("control") else ():
+        counts: Counter[str] = Counter()
+        for batch in run.scan("control", ["kind", f"messages_{way}"]):
+            for kind, count in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if count is not None:
+                    counts[kind] += count
+        if counts:
+            listing = ", ".join(f"{kind}: {count:,}" for kind, count in counts.most_common())
+            yield f"control messages {way}", listing
 
 
 def _of_collection(run: StoredRun) -> str:

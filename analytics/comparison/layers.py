@@ -79,6 +79,16 @@ class RunOfLayers(Run):
                 rows = rows.set_column(place, rows.schema.field(column), values)
         return Frame(f"{stored.title}, {' and '.join(self.layers)}", rows)
 
+    def control(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        by: str | None = None,
+    ) -> Frame:
+        """Raises: UseError, as no layer changes what control peers send."""
+        raise UseError(f"control messages {WITHOUT_LAYERS}")
+
     def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
         """Raises: UseError, as no layer changes what peers report."""
         raise UseError(f"gauges {WITHOUT_LAYERS}")

@@ -103,8 +103,10 @@ def test_traffic_equals_the_published_counts(taken: Taken) -> None:
     control = 1863 + 932 + 105 + 24 + 4
     assert sums == [2095, 2095, control, control + 254]
     assert traffic["dropped"].null_count == len(traffic)
-    by_kind = taken.table("control").group_by("kind").aggregate(
-        [(f"messages_{way}", "sum") for way in ("sent", "received")]
+    by_kind = (
+        taken.table("control")
+        .group_by("kind")
+        .aggregate([(f"messages_{way}", "sum") for way in ("sent", "received")])
     )
     assert {tuple(row.values()) for row in by_kind.to_pylist()} == {
         ("ihave", 1863, 1863),

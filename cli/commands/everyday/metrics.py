@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vizpub.questions.frames import Frame
     from vizpub.questions.run import Run, Where
 
-_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher", "group", "to_group"}
+_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher", "group", "to_group", "kind"}
 _ESSENTIAL = (
     *("peers", "messages"),
     *("network_size", "subscribers", "eligible", "degree", "links", "topic_links", "degree_mean"),
@@ -128,8 +128,8 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, mixing, assortativity, lifetimes, survival, "
-            "turnover, percolation or gauges.",
+            help="overlay, peers, topics, messages, control, mixing, assortativity, lifetimes, "
+            "survival, turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -140,7 +140,8 @@ def metrics(
     messages; `mixing` and `assortativity` then show which of these groups link to which.
     `lifetimes` and `survival` tell how long links, peers and subscriptions last, `turnover` how
     neighbourhoods change; `--by topic` or `--by client` tells them by topics or groups.
-    `gauges` are the system's own numbers that peers report, such as lookups.
+    `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
+    own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
     happened; the table is stored with the run, for compare and plot. `vizpub runs tables
     metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
@@ -159,6 +160,7 @@ def metrics(
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
     vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
+    vizpub metrics monday control --totals --by client
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
@@ -192,7 +194,7 @@ def metrics(
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    is_chosen = columns is not None or table in ("gauges", *MIXING, *CHURN)
+    is_chosen = columns is not None or table in ("control", "gauges", *MIXING, *CHURN)
     leaving = _dispensable_columns(rows.columns, sort, chosen=is_chosen)
     rows = replace(rows, leaving=leaving, provisional=provisional)
     show_rows(rows, output, settings)
@@ -210,6 +212,8 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         raise UseError("--d-low and --d-high are for: vizpub metrics RUN turnover")
     if part.receivers and (part.by is None or table != "messages"):
         raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
+    if table == "control":
+        return opened.control(columns, where, by=part.by)
     if table == "gauges" and part.by is None:
         return opened.gauges(columns, where)
     if table in CHURN:

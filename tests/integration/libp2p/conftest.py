@@ -94,7 +94,9 @@ def entry_counts(event: TraceEvent) -> dict[str, int | None]:
     counts = {"messages": event.entries.messages}
     for kind in kinds:
         of_kind = kind if kind in CONTROL else "subscribe"
-        mine = [entry for entry in event.entries.control if entry.kind.removeprefix("un") == of_kind]
+        mine = [
+            entry for entry in event.entries.control if entry.kind.removeprefix("un") == of_kind
+        ]
         counts |= {kind: len(mine), f"{kind}_ids": sum(entry.ids or 0 for entry in mine)}
     return counts
 

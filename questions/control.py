@@ -1,0 +1,79 @@
+"""Control messages by kind, added up over peers and topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from vizpub.questions.deliveries import rows_of
+from vizpub.questions.groups import VALUED, check_attribute, end_of_interval, holds_at, window_of
+from vizpub.questions.names import NamedRun
+from vizpub.questions.sql import read_answer
+
+if TYPE_CHECKING:
+    from vizpub.questions.run import Where
+
+# Of a kind without a row, peers had none where their kinds add up to all of their control messages.
+_STATEMENT = """
+WITH {valued}, mine AS (
+    SELECT c.*, v.value AS "group"
+    FROM stored."control" c LEFT JOIN valued v ON v.peer = c.peer AND {holds}
+    WHERE interval BETWEEN $first AND $last AND ($peer IS NULL OR c.peer = $peer)
+), counted AS (
+    SELECT interval, "group", kind, sum(COLUMNS('^(messages|ids)_'))::BIGINT
+    FROM mine WHERE $topic IS NULL OR topic = $topic GROUP BY ALL
+), kinds AS (
+    SELECT kind, CASE WHEN count(coalesce(ids_sent, ids_received)) > 0 THEN 0 END AS no_ids
+    FROM counted GROUP BY kind
+), told AS (
+    SELECT interval, "group", sum(messages_sent) AS sent, sum(messages_received) AS received
+    FROM mine GROUP BY ALL
+), added AS (
+    SELECT interval, v.value AS "group", sum(control_messages_sent) AS sent,
+        sum(control_messages_received) AS received, sum(dropped) AS dropped
+    FROM {traffic} t LEFT JOIN valued v ON v.peer = t.peer AND {holds}
+    WHERE interval BETWEEN $first AND $last AND ($peer IS NULL OR t.peer = $peer)
+    GROUP BY ALL
+), without AS (
+    SELECT a.interval, a."group", kind,
+        CASE WHEN a.sent = coalesce(t.sent, 0) THEN 0 END AS messages_sent,
+        CASE WHEN a.received = coalesce(t.received, 0) THEN 0 END AS messages_received,
+        CASE WHEN a.dropped = 0 THEN 0 END AS messages_dropped,
+        messages_sent + no_ids AS ids_sent, messages_received + no_ids AS ids_received,
+        messages_dropped + no_ids AS ids_dropped
+    FROM added a CROSS JOIN kinds LEFT JOIN told t
+        ON t.interval = a.interval AND t."group" IS NOT DISTINCT FROM a."group"
+    WHERE NOT EXISTS (
+        FROM counted c WHERE (c.interval, c.kind) = (a.interval, kinds.kind)
+            AND c."group" IS NOT DISTINCT FROM a."group"
+    )
+)
+FROM counted UNION ALL BY NAME FROM without
+WHERE coalesce(messages_sent, messages_received, messages_dropped) IS NOT NULL
+ORDER BY interval, "group" NULLS LAST, kind
+"""
+
+
+def control_by_kind(run: NamedRun, where: Where, by: str | None = None) -> pa.Table:
+    """interval, kind, and messages and ids that peers sent, received and dropped; null where no
+    peer counts them. With `by`, apart for each `group` of peers with the same value of that
+    attribute.
+
+    Raises: UnknownName, UseError for a run without control by kind, or without attributes.
+    """
+    run.facts.check_known("control")
+    if by is not None:
+        check_attribute(run, by)
+    statement = _STATEMENT.format(
+        valued=VALUED.format(attributes=rows_of(run, "attributes")),
+        traffic=rows_of(run, "traffic"),
+        holds=holds_at(end_of_interval(run)),
+    )
+    values = {
+        "key": by,
+        "peer": None if where.peer is None else run.peer_index(where.peer),
+        "topic": None if where.topic is None else run.topic_index(where.topic),
+    }
+    rows = read_answer(run.stored, statement, **window_of(run, where), **values)
+    return rows.drop_columns(["group"]) if by is None else rows
