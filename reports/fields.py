@@ -245,6 +245,18 @@ def _path(at: str, name: str) -> str:
 
 _TRAFFIC = Object({"messages": Whole(), "bytes": Whole()})
 _COUNTERS = Object({"sent": _TRAFFIC, "received": _TRAFFIC})
+_KIND = Object(
+    {
+        "kind": Key(),
+        "topic": Key(),
+        **{
+            f"{unit}_{way}": Whole()
+            for unit in ("messages", "ids")
+            for way in ("sent", "received", "dropped")
+        },
+    },
+    required=("kind",),
+)
 _MESSAGE: dict[str, Kind] = {"message": Key(), "topic": Key(), "publisher": Key()}
 _COPY: dict[str, Kind] = {
     "hops": Whole(INT32),
@@ -267,6 +279,7 @@ REPORT = Object(
         "roles": Array(Object({"role": Key(), "topic": Key()}, required=("role",))),
         "attributes": Array(Object({"key": Key(), "value": Key()}, required=("key", "value"))),
         "control": _COUNTERS,
+        "control_kinds": Array(_KIND),
         "publication": _COUNTERS,
         "duplicates": Whole(),
         "rpcs_sent": Whole(),

@@ -10,6 +10,7 @@ also `.gz`, and to read, if pyarrow is installed, `.zst`):
      "attributes": [{"key": "client", "value": "prysm"}],
      "control": {"sent": {"messages": 12, "bytes": 4023},
                  "received": {"messages": 9, "bytes": 3980}},
+     "control_kinds": [{"kind": "ihave", "topic": "7", "messages_sent": 4, "ids_sent": 31}],
      "publication": {"sent": {"messages": 2, "bytes": 1024},
                      "received": {"messages": 1, "bytes": 512}},
      "duplicates": 0, "rpcs_sent": 11, "rpcs_received": 8, "gauges": {"lookups": 3, "hops": 11},

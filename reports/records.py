@@ -106,6 +106,25 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class ControlKind(_Part):
+    """Control messages of one kind, with the ids that they name, such as those of the messages in
+    an IHAVE. They are counted like `Counters`; entries of the same kind and topic add up.
+    """
+
+    kind: str
+    """Its name, such as 'ihave'."""
+    topic: str | None = None
+    """The topic that they name; null = none."""
+    messages_sent: int | None = None
+    messages_received: int | None = None
+    messages_dropped: int | None = None
+    """Not sent, because a queue was full."""
+    ids_sent: int | None = None
+    ids_received: int | None = None
+    ids_dropped: int | None = None
+
+
+@dataclass(frozen=True)
 class Sent(_Part):
     """A message sent on. The publisher's own publication has `hops` 0."""
 
@@ -178,6 +197,8 @@ class Report(_Record):
     attributes: tuple[Attribute, ...] | None = None
     """Facts about the peer, in its first report and whenever one changes; null = as before."""
     control: Counters | None = None
+    control_kinds: tuple[ControlKind, ...] | None = None
+    """The messages that `control` counts, by kind; a kind without an entry is unknown."""
     publication: Counters | None = None
     """For sources that only count; takes precedence over `sent` and `received`."""
     duplicates: int | None = None
@@ -215,10 +236,11 @@ class Report(_Record):
         return cls(**values)
 
 
-_ITEMS: dict[str, type[Neighbor | Role | Attribute | Sent | Received]] = {
+_ITEMS: dict[str, type[Neighbor | Role | Attribute | ControlKind | Sent | Received]] = {
     "neighbors": Neighbor,
     "roles": Role,
     "attributes": Attribute,
+    "control_kinds": ControlKind,
     "sent": Sent,
     "received": Received,
 }

@@ -123,6 +123,10 @@ class System:
             topics=list(state["topics"]),
             roles=[{"role": "seed"}] if rng.random() < 0.3 else [],
             control={"sent": {"messages": n, "bytes": 7 * n}},
+            control_kinds=[
+                {"kind": "graft", "topic": f"c{interval % 3}", "messages_sent": n // 2},
+                {"kind": "ihave", "messages_sent": n - n // 2, "ids_sent": 3 * n},
+            ],
             sent=sent,
             received=received,
             gauges={"lookups": interval, f"of.{peer}": n / 4} if interval % 3 else {},
@@ -130,6 +134,8 @@ class System:
         for name in ("neighbors", "topics", "roles", "control", "received"):
             if rng.random() < self.patchy:
                 del record[name]
+        if "control" not in record:
+            del record["control_kinds"]
         return None if rng.random() < self.silent else record
 
     def _sent(self, peer: str, interval: int, others: Sequence[str]) -> list[Record]:

@@ -18,7 +18,7 @@ from vizpub.ingest.sources.reports.fold import TABLES
 from vizpub.ingest.sources.reports.source import ARRIVALS, REPEATED
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
 from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts
-from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.model.columns import CONTROL_COLUMNS, TRAFFIC_COLUMNS
 from vizpub.reports.fields import INT64
 from vizpub.reports.records import OVERLAY, Report
 from vizpub.runstore.manifest import LATE
@@ -228,12 +228,15 @@ class _Peer:
         self._counted: Counts = [None] * len(COUNTERS)
         """The counters as last reported, if they are totals."""
         self._reported_since: int | None = None
+        self._kinds: dict[tuple[str, str | None], Counts] = {}
+        """Control messages by kind and topic as last reported, if they are totals."""
         self._attributes: dict[str, str] = {}
         """The interval of the first report of this input."""
 
     def resume(self, report: Any) -> None:
         """Continue from the state at the end of the run that is appended to."""
         self._counted = counters(report)
+        self._count_kinds(report)
 
     def take(self, report: Any, rank: int) -> None:
         """Update the state by the next report."""
@@ -299,6 +302,9 @@ class _Peer:
             self._reported_since = at
         self._rows["traffic"].append((self.name, at, *traffic))
         self._tally.shapes[shape_of(report, traffic)] += 1
+        for of, counts in self._count_kinds(report).items():
+            self._rows["control"].append((self.name, at, *of, *counts))
+        self._tally.control_kinds += report.control_kinds is not None
         if report.gauges:
             self._tally.gauges += 1
             add = self._rows["gauges"].append
@@ -318,6 +324,22 @@ class _Peer:
             self._leave_open("receptions", at, at + 1)
         if self._topics.reported is None and not self._left:
             self._leave_open("subscriptions", at, at + 1)
+
+    def _count_kinds(self, report: Any) -> dict[tuple[str, str | None], Counts]:
+        """Control messages of the interval by kind and topic; entries of both add up."""
+        added: dict[tuple[str, str | None], Counts] = {}
+        for entry in report.control_kinds or ():
+            sums = added.setdefault((entry.kind, entry.topic), [None] * len(CONTROL_COLUMNS))
+            for number, name in enumerate(CONTROL_COLUMNS):
+                if (value := getattr(entry, name)) is not None:
+                    sums[number] = (sums[number] or 0) + value
+        for of, sums in added.items():
+            sums = [value if value is None or value <= INT64 else None for value in sums]
+            added[of] = sums
+            if self._totals:
+                before = self._kinds.setdefault(of, [None] * len(sums))
+                added[of] = _increase(sums, before)
+        return added
 
     def _publish(self, sent: Sequence[Any], at: int) -> None:
         """Add the messages that the peer published itself."""
@@ -356,13 +378,7 @@ class _Peer:
 
     def _added(self, counted: Counts) -> Counts:
         """The increase of counters that are totals; one that dropped was restarted."""
-        added = list(counted)
-        for number, (value, before) in enumerate(zip(counted, self._counted, strict=True)):
-            if value is not None:
-                if before is not None and value >= before:
-                    added[number] = value - before
-                self._counted[number] = value
-        return added
+        return _increase(counted, self._counted)
 
     def _carried(self) -> bytes:
         """The record from which a later report continues: the state as last reported in this stay,
@@ -377,7 +393,22 @@ class _Peer:
         later = slice(len(TRAFFIC_COLUMNS), None)
         more = {"left": self._left, **dict(zip(COUNTERS[later], self._counted[later], strict=True))}
         known = {name: value for name, value in lists.items() if value is not None}
+        by_kind = sorted(self._kinds.items(), key=lambda of: (of[0][0], of[0][1] or ""))
+        names = ("kind", "topic", *CONTROL_COLUMNS)
+        kinds = [dict(zip(names, (*of, *counts), strict=True)) for of, counts in by_kind]
+        more["control_kinds"] = kinds or None
         return msgspec.json.encode({**record, **known, **counted, **more})
+
+
+def _increase(counted: Counts, before: Counts) -> Counts:
+    """What totals grew by; `before` becomes their last known values."""
+    added = list(counted)
+    for number, (value, last) in enumerate(zip(counted, before, strict=True)):
+        if value is not None:
+            if last is not None and value >= last:
+                added[number] = value - last
+            before[number] = value
+    return added
 
 
 class _State:

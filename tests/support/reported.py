@@ -122,6 +122,11 @@ def _count(random_: random.Random, report: Record, had: set[tuple[str, str]]) ->
             "sent": {"messages": out, "bytes": out * _SIZE},
             "received": {"messages": in_, "bytes": in_ * _SIZE},
         }
+    out, in_ = control
+    report["control_kinds"] = [
+        {"kind": "ihave", "topic": TOPICS[out % len(TOPICS)], "messages_sent": out, "ids_sent": 3},
+        {"kind": "iwant", "messages_received": in_, "ids_received": in_, "messages_dropped": 0},
+    ]
 
 
 def _is_first(report: Record, arrival: Record, had: set[tuple[str, str]]) -> bool:

@@ -7,7 +7,6 @@ to it, and the messages it published.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from vizpub.ingest.inputs.reader import InputRow
 from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.libp2p.control import ControlCounts
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceTally
 from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts, count_name
@@ -257,15 +257,6 @@ def _limit_interval(interval: int) -> int:
     return max(-1, min(interval, INT32))
 
 
-_KindAndTopic = tuple[str, str | None]
-_WAYS = (EventType.SEND_RPC, EventType.RECV_RPC, EventType.DROP_RPC)
-_NO_IDS = (None, None, None)
-
-
-def _zeros() -> list[int]:
-    return [0, 0, 0]
-
-
 class _PeerTraffic:
     """The traffic of a peer by interval."""
 
@@ -275,8 +266,7 @@ class _PeerTraffic:
         self._peer, self._rows, self._control_rows = peer, rows, control_rows
         self._interval: int | None = None
         self._sums = [0] * len(COUNTED)
-        # By kind and topic, what was sent, received and dropped.
-        self._control, self._ids = (defaultdict[_KindAndTopic, list[int]](_zeros) for _ in range(2))
+        self._control = ControlCounts()
 
     def count(self, event: TraceEvent, interval: int) -> None:
         """Add an event. A trace is complete, so an interval without events has no traffic."""
@@ -285,29 +275,21 @@ class _PeerTraffic:
             self._interval = interval
         if event.entries is None:
             return
-        messages, control = event.entries
-        way = _WAYS.index(event.type)
-        for kind, topic, ids in control:
-            self._control[kind, topic][way] += 1
-            if ids is not None:
-                self._ids[kind, topic][way] += ids
+        self._control.count(event)
         if event.type == EventType.DROP_RPC:
             self._sums[4] += 1
         else:
-            self._sums[way] += len(control)
-            self._sums[2 + way] += messages
-            self._sums[5 + way] += 1
+            is_received = event.type == EventType.RECV_RPC
+            self._sums[is_received] += len(event.entries.control)
+            self._sums[2 + is_received] += event.entries.messages
+            self._sums[5 + is_received] += 1
 
     def end(self, following: int | None = None) -> None:
         """Write the current interval, and zeros until the next one with an event."""
         if self._interval is not None:
             over, interval = self._interval + 1, _limit_interval(self._interval)
             self._rows.append((self._peer, self._interval, over, *self._sums))
-            for of, counts in self._control.items():
-                ids = self._ids.get(of, _NO_IDS)
-                self._control_rows.append((self._peer, interval, *of, *counts, *ids))
-            self._control.clear()
-            self._ids.clear()
+            self._control_rows += ((self._peer, interval, *of) for of in self._control.take())
             self._sums = [0] * len(COUNTED)
             if following is not None and following > over:
                 self._rows.append((self._peer, over, following, *self._sums))

@@ -14,10 +14,11 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
+from vizpub.ingest.sources.libp2p.control import ControlCounts
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS
 from vizpub.ingest.sources.libp2p.presence import find_held
-from vizpub.reports.records import Report
+from vizpub.reports.records import ControlKind, Report
 
 Json = dict[str, Any]
 _REMEMBERED_US = 600_000_000
@@ -45,6 +46,7 @@ class _ReportingPeer:
     """Times of the messages it refused."""
     published: dict[str, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    control: ControlCounts = field(default_factory=ControlCounts)
     sent: list[Json] = field(default_factory=list)
     received: list[Json] = field(default_factory=list)
 
@@ -71,14 +73,19 @@ class _ReportingPeer:
             case EventType.DELIVER | EventType.DUPLICATE:
                 self._receive(event, at)
             case EventType.SEND_RPC | EventType.RECV_RPC | EventType.DROP_RPC:
-                entries = event.entries
-                if event.type == EventType.DROP_RPC:
-                    self.counts["dropped"] += 1
-                elif entries is not None:
-                    direction = "sent" if event.type == EventType.SEND_RPC else "received"
-                    self.counts[f"control_{direction}"] += len(entries.control)
-                    self.counts[f"publication_{direction}"] += entries.messages
-                    self.counts[f"rpcs_{direction}"] += 1
+                self._count(event)
+
+    def _count(self, event: TraceEvent) -> None:
+        """Count an RPC and its entries."""
+        if event.entries is not None:
+            self.control.count(event)
+        if event.type == EventType.DROP_RPC:
+            self.counts["dropped"] += 1
+        elif event.entries is not None:
+            direction = "sent" if event.type == EventType.SEND_RPC else "received"
+            self.counts[f"control_{direction}"] += len(event.entries.control)
+            self.counts[f"publication_{direction}"] += event.entries.messages
+            self.counts[f"rpcs_{direction}"] += 1
 
     def _turn(self, kind: int, remote_peer: str, topic: str) -> None:
         """Begin or end a topic, or a link of the mesh."""
@@ -126,6 +133,7 @@ class _ReportingPeer:
                 kind: {way: {"messages": counts[f"{kind}_{way}"]} for way in ("sent", "received")}
                 for kind in ("control", "publication")
             },
+            "control_kinds": [ControlKind(*of).to_json() for of in self.control.take()],
             "rpcs_sent": counts["rpcs_sent"],
             "rpcs_received": counts["rpcs_received"],
             "gauges": {"dropped": counts["dropped"]},

@@ -72,6 +72,8 @@ class ReportTally(RecordTally):
     """Reports with numbers of the system's own."""
     attributes: int = 0
     """Reports with attributes of their peers."""
+    control_kinds: int = 0
+    """Reports that count control messages by kind."""
     moved: Counter[str] = field(default_factory=Counter)
     """Reports in which a counter is not 0, by counter; only some sources count them."""
     differing: int = 0

@@ -112,7 +112,10 @@ class ReportFold(RowFold):
         self, batches: Iterable[pa.RecordBatch]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Take all rows, some peers at a time; see RowFold."""
-        names = ("reports", "stays", "counters", "copies_sent", "copies_received", "listed")
+        names = (
+            *("reports", "stays", "counters", "kinds"),
+            *("copies_sent", "copies_received", "listed"),
+        )
         counted = {"counted": _step_text("increases") if self.totals else "FROM counters"}
         last = ("measured", "tallies")
         texts = dict(zip(names, map(_step_text, names), strict=True)) | counted
@@ -225,9 +228,10 @@ class ReportFold(RowFold):
         for shape, reports, first, last, *counts in database.sql("FROM tallies").fetchall():
             self._tally.shapes[shape] += reports
             self._tally.extend(first, last)
-            with_gauges, with_attributes, differing, repeating = counts
+            with_gauges, with_attributes, with_control_kinds, differing, repeating = counts
             self._tally.gauges += with_gauges
             self._tally.attributes += with_attributes
+            self._tally.control_kinds += with_control_kinds
             self._tally.differing += differing
             self._tally.repeating += repeating
 
@@ -261,6 +265,7 @@ _FINAL_TEXTS = {
                 "peers",
                 "presence",
                 "attributes",
+                "control",
                 "gauges",
                 "unreported",
                 "publications",

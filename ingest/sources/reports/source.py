@@ -183,6 +183,7 @@ class Reports(Source):
             roles=None if "roles" in unknown else _periods_text("roles"),
             attributes="FROM folded.attributes" if ReportTally.of(run.totals).attributes else None,
             traffic="FROM folded.traffic" if COUNTED.keys() - unknown else None,
+            control="FROM folded.control" if ReportTally.of(run.totals).control_kinds else None,
             gauges="FROM folded.gauges" if ReportTally.of(run.totals).gauges else None,
             publications="FROM folded.publications" if arrivals else None,
             receptions="FROM folded.receptions" if "received" in arrivals else None,

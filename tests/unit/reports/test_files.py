@@ -54,6 +54,7 @@ FULL: dict[str, Any] = {
         "sent": {"messages": 12, "bytes": 4023},
         "received": {"messages": 9, "bytes": 3980},
     },
+    "control_kinds": [{"kind": "ihave", "topic": "7", "messages_sent": 4, "ids_sent": 31}],
     "publication": {
         "sent": {"messages": 2, "bytes": 1024},
         "received": {"messages": 1, "bytes": 512},

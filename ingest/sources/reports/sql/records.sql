@@ -1,7 +1,7 @@
 -- What a later report of a peer goes on from, as a record of the contract: its lists as last reported in this stay,
 -- and its counters as last reported, if they are totals.
 --
--- whole: reports, stays, counters
+-- whole: reports, stays, counters, kinds
 -- makes: records
 WITH last_stays AS (
     SELECT peer, max(stay) AS stay, max(row) AS last_row FROM stays GROUP BY peer
@@ -26,6 +26,22 @@ counted AS (
     FROM counters
     WHERE getvariable('totals')
     GROUP BY peer
+),
+counted_kinds AS (
+    SELECT
+        peer,
+        list({
+            'kind': kind, 'topic': topic,
+            'messages_sent': messages_sent, 'messages_received': messages_received, 'messages_dropped': messages_dropped,
+            'ids_sent': ids_sent, 'ids_received': ids_received, 'ids_dropped': ids_dropped
+        } ORDER BY kind, topic NULLS FIRST) AS control_kinds
+    FROM (
+        SELECT peer, kind, topic, arg_max(COLUMNS('^(messages|ids)_'), row)
+        FROM kinds
+        WHERE getvariable('totals')
+        GROUP BY peer, kind, topic
+    )
+    GROUP BY peer
 )
 SELECT
     l.peer, l.interval,
@@ -40,6 +56,7 @@ SELECT
             'sent': {'messages': control_messages_sent, 'bytes': control_bytes_sent},
             'received': {'messages': control_messages_received, 'bytes': control_bytes_received}
         },
+        'control_kinds': k.control_kinds,
         'publication': {
             'sent': {'messages': publication_messages_sent, 'bytes': publication_bytes_sent},
             'received': {'messages': publication_messages_received, 'bytes': publication_bytes_received}
@@ -51,6 +68,7 @@ SELECT
     })) AS record
 FROM latest l
 LEFT JOIN counted c USING (peer)
+LEFT JOIN counted_kinds k USING (peer)
 LEFT JOIN lists n ON n.row = neighbors_at
 LEFT JOIN lists t ON t.row = topics_at
 LEFT JOIN lists o ON o.row = roles_at

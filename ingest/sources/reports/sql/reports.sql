@@ -14,6 +14,11 @@ SELECT
             "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
             "received": {"messages": "BIGINT", "bytes": "BIGINT"}
         },
+        "control_kinds": [{
+            "kind": "VARCHAR", "topic": "VARCHAR",
+            "messages_sent": "BIGINT", "messages_received": "BIGINT", "messages_dropped": "BIGINT",
+            "ids_sent": "BIGINT", "ids_received": "BIGINT", "ids_dropped": "BIGINT"
+        }],
         "publication": {
             "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
             "received": {"messages": "BIGINT", "bytes": "BIGINT"}

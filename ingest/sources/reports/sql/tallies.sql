@@ -20,6 +20,7 @@ SELECT
     max(m.interval) AS last,
     count(*) FILTER (cardinality(gauges) > 0) AS with_gauges,
     count(*) FILTER (attributes <> []) AS with_attributes,
+    count(*) FILTER (control_kinds IS NOT NULL) AS with_control_kinds,
     count(*) FILTER (differs) AS differing,
     count(*) FILTER (unlisted IS NOT NULL AND NOT differs) AS repeating
 FROM measured m

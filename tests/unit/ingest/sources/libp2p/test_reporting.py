@@ -105,6 +105,22 @@ def test_counts_equal_those_of_the_peers_own_tracers() -> None:
     }
 
 
+def test_control_by_kind_equals_that_of_the_peers_own_tracers() -> None:
+    found: Counter[str] = Counter()
+    for entry in (entry for report in reports() for entry in report["control_kinds"]):
+        kind = "subs" if "subscribe" in entry["kind"] else entry["kind"]
+        for rpc, way in (("SendRPC", "sent"), ("RecvRPC", "received"), ("DropRPC", "dropped")):
+            found[f"{rpc}.{kind}"] += entry[f"messages_{way}"]
+            found[f"{rpc}.{kind}_ids"] += entry.get(f"ids_{way}", 0)
+    raw = truth()["raw_tracer_totals"]
+    assert {name for name, n in found.items() if n} <= raw.keys()
+    assert +found == {name: n for name, n in raw.items() if n and name in found}
+    for report in reports():
+        for way in ("sent", "received"):
+            total = sum(entry[f"messages_{way}"] for entry in report["control_kinds"])
+            assert total == report["control"][way]["messages"]
+
+
 def test_peers_report_from_joining_until_they_leave() -> None:
     at: dict[str, list[int]] = {}
     for report in reports():

@@ -46,6 +46,7 @@ def random_row(rng: random.Random) -> Row:
         "roles": several(lambda: {"role": one(NAMES), "topic": one(NAMES)}),
         "attributes": several(lambda: {"key": one(NAMES), "value": one(NAMES)}),
         "control": rng.choice([None, {"sent": {"messages": one(NUMBERS)}, "received": None}]),
+        "control_kinds": several(lambda: {"kind": one(NAMES), "ids_sent": one(NUMBERS)}),
         "received": several(lambda: {**copy(), "from": one(NAMES)}),
         "left": rng.choice([True, False, None]),
     }

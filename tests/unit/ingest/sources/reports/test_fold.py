@@ -18,6 +18,7 @@ from vizpub.ingest.sources.reports import fold as folding
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.fold import ReportFold
 from vizpub.ingest.tasks.fold import RowFold
+from vizpub.model.columns import CONTROL_COLUMNS
 from vizpub.reports.files import problems
 
 FILES = ("a", "b")
@@ -25,7 +26,7 @@ INT64 = 2**63 - 1
 NAMES = ("p", "q", "r", '{"peer":"p"}', 'a"b', "ü\\", "overlay", "null", "7")
 """Some look like what other things are written as."""
 
-COUNTS = ("control", "publication", "duplicates", "rpcs_sent", "rpcs_received")
+COUNTS = ("control", "control_kinds", "publication", "duplicates", "rpcs_sent", "rpcs_received")
 
 Record = dict[str, Any]
 
@@ -89,6 +90,12 @@ def counters(rng: Random) -> Record:
     return {"sent": way(), "received": way()}
 
 
+def kind(rng: Random) -> Record:
+    most = rng.choice([2, 2, 2, INT64])
+    counts = {name: some(rng, rng.randint(0, most)) for name in CONTROL_COLUMNS}
+    return {"kind": rng.choice(NAMES), "topic": some(rng, rng.choice("st")), **counts}
+
+
 def copies(rng: Random, more: str) -> list[Record]:
     def one() -> Record:
         return {
@@ -122,6 +129,7 @@ def report(rng: Random, peer: str, interval: int, seq: int | None) -> Record:
             [{"key": rng.choice("kl"), "value": rng.choice("vw")} for _ in range(rng.randrange(3))],
         ),
         "control": some(rng, counters(rng)),
+        "control_kinds": some(rng, [kind(rng) for _ in range(rng.randrange(4))]),
         "publication": rng.choice([None, None, counters(rng), listed(sent, received)]),
         "duplicates": some(rng, rng.randrange(4)),
         "rpcs_sent": some(rng, rng.randrange(9)),

@@ -1,0 +1,7 @@
+-- Control messages by kind, as reported; entries of the same kind and topic add up.
+--
+-- whole: reports
+-- makes: kinds
+SELECT row, peer, interval, is_new, kind, topic, try_cast(sum(COLUMNS('^(messages|ids)_')) AS BIGINT)
+FROM (SELECT row, peer, interval, is_new, unnest(control_kinds, max_depth := 2) FROM reports)
+GROUP BY row, peer, interval, is_new, kind, topic
