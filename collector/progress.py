@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from itertools import zip_longest
@@ -62,6 +62,8 @@ class CollectionProgress:
         self.rows: deque[Row] = deque(maxlen=_KEPT_ROWS)
         self.counted: dict[str, int] = {}
         """The known publications, receptions and first receptions since this process began."""
+        self.control: dict[str, Counter[str]] = {"sent": Counter(), "received": Counter()}
+        """The known control messages of gossipsub since then, by kind."""
         self._more = asyncio.Event()
         self._closed_at: dict[int, float] = {}
         self.lag_s = 0.0
@@ -83,6 +85,8 @@ class CollectionProgress:
             self.lag_s = time.monotonic() - min(self._closed_at[i] for i in ready)
         for interval in ready:
             del self._closed_at[interval]
+        for way, counts in batch["control"].items():
+            self.control[way].update(counts)
         self.add_rows(batch["rows"])
 
     def add_rows(self, rows: Sequence[Row]) -> None:

@@ -23,7 +23,7 @@ _OVERLAY = {
 _MESSAGES = "gossipsub_topic_msg_"
 """The names in the draft of libp2p's gossipsub metrics (libp2p/specs, 695) and in rust-libp2p, but
 summed over all peers and topics. Their gauges are of one peer's mesh, and have no counterpart
-here."""
+here. Control messages have the names of the draft, too: `gossipsub_rpc_sent_total`."""
 
 
 def page(
@@ -36,7 +36,17 @@ def page(
     return "".join(
         f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
         for name, kind, meaning, value in _figures(intake, progress, targets)
-    ) + "".join(_topic_samples(topic) if topic else ())
+    ) + "".join([*_control_samples(progress), *(_topic_samples(topic) if topic else ())])
+
+
+def _control_samples(progress: CollectionProgress) -> Iterator[str]:
+    """Yield a sample for each kind of control message that was counted; all are of gossipsub."""
+    for way, counts in progress.control.items():
+        name = f"gossipsub_rpc_{way}_total"
+        if counts:
+            yield f"# HELP {name} Control messages {way}, by kind.\n# TYPE {name} counter\n"
+        for kind, count in sorted(counts.items()):
+            yield f'{name}{{message_type="{kind}"}} {count}\n'
 
 
 def _topic_samples(topic: Mapping[str, Any]) -> Iterator[str]:

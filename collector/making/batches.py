@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +22,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from vizpub.analytics.options import Measures
 from vizpub.collector.log.records import LogDamaged, gaps_in
@@ -34,12 +38,13 @@ from vizpub.ingest.pipeline import IngestOutcome, ingest_in, settling_request
 from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.retention import INTERVALS, LEFT
 from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.libp2p.events import KINDS
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
 from vizpub.machine.locks import LockHeld, holding
 from vizpub.model.errors import RunLocked, StoreBroken, VizpubError
 from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES, Since
-from vizpub.runstore.store import open_run
+from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing
 
 Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
@@ -131,6 +136,7 @@ class BatchAppender:
             "seconds": round(time.monotonic() - began, 3),
             "late": sum(notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
             "left": [notes[name] for name in LEFT] if INTERVALS in notes else None,
+            "control": count_control(run, previous.closed + 1),
             "rows": [row for rows in overlay for row in rows.to_pylist()],
         }
 
@@ -238,6 +244,22 @@ def main(pipe: int) -> int:
             answers.send(error=str(error), damaged=isinstance(error, LogDamaged))
             return error.exit_code if isinstance(error, VizpubError) else 1
     return 0
+
+
+def count_control(run: StoredRun, first: int) -> dict[str, Counter[str]]:
+    """Count the control messages sent and received from an interval on, by the kinds of gossipsub:
+    reports may have any number of others.
+    """
+    counts: dict[str, Counter[str]] = {"sent": Counter(), "received": Counter()}
+    columns = [f"messages_{way}" for way in counts]
+    of_gossipsub, since = pc.field("kind").isin(KINDS), Since("interval", first)
+    for rows in run.scan("control", ["kind", *columns], of_gossipsub, since):
+        sums = [(column, "sum") for column in columns]
+        for kind in pa.Table.from_batches([rows]).group_by("kind").aggregate(sums).to_pylist():
+            for way, of_way in counts.items():
+                if (count := kind[f"messages_{way}_sum"]) is not None:  # unknown is not 0
+                    of_way[kind["kind"]] += count
+    return counts
 
 
 def in_parts(done: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

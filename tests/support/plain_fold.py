@@ -302,8 +302,8 @@ class _Peer:
             self._reported_since = at
         self._rows["traffic"].append((self.name, at, *traffic))
         self._tally.shapes[shape_of(report, traffic)] += 1
-        for of, counts in self._count_kinds(report).items():
-            self._rows["control"].append((self.name, at, *of, *counts))
+        by_kind = self._count_kinds(report).items()
+        self._rows["control"] += [(self.name, at, *of, *counts) for of, counts in by_kind]
         self._tally.control_kinds += report.control_kinds is not None
         if report.gauges:
             self._tally.gauges += 1
@@ -327,19 +327,18 @@ class _Peer:
 
     def _count_kinds(self, report: Any) -> dict[tuple[str, str | None], Counts]:
         """Control messages of the interval by kind and topic; entries of both add up."""
-        added: dict[tuple[str, str | None], Counts] = {}
+        summed: dict[tuple[str, str | None], Counts] = {}
         for entry in report.control_kinds or ():
-            sums = added.setdefault((entry.kind, entry.topic), [None] * len(CONTROL_COLUMNS))
+            sums = summed.setdefault((entry.kind, entry.topic), [None] * len(CONTROL_COLUMNS))
             for number, name in enumerate(CONTROL_COLUMNS):
                 if (value := getattr(entry, name)) is not None:
                     sums[number] = (sums[number] or 0) + value
-        for of, sums in added.items():
-            sums = [value if value is None or value <= INT64 else None for value in sums]
-            added[of] = sums
-            if self._totals:
-                before = self._kinds.setdefault(of, [None] * len(sums))
-                added[of] = _increase(sums, before)
-        return added
+        known = {of: [None if (n or 0) > INT64 else n for n in c] for of, c in summed.items()}
+        if not self._totals:
+            return known
+        for of in known:
+            self._kinds.setdefault(of, [None] * len(CONTROL_COLUMNS))
+        return {of: _increase(sums, self._kinds[of]) for of, sums in known.items()}
 
     def _publish(self, sent: Sequence[Any], at: int) -> None:
         """Add the messages that the peer published itself."""

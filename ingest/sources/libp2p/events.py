@@ -88,6 +88,8 @@ CONTROL = {
     "idontwant": "messageIDs",
 }
 """The kinds of entries in an RPC's control block, and their fields with ids."""
+KINDS = ("subscribe", "unsubscribe", *CONTROL)
+"""All kinds of control entries."""
 
 
 def control_entries(

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -142,6 +143,7 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     seed = 11
     print("seed", seed)
     case = live(seed)
+    sent: Counter[str] = Counter()
 
     async def collect() -> None:
         intake = case.intake()
@@ -156,13 +158,19 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
                 with stopping("read", committed=True):
                     case.append()
             else:
-                case.append(afresh=number == 2)
+                for done in case.append(afresh=number == 2):
+                    sent.update(done["control"]["sent"])
         await case.end(intake)
 
     asyncio.run(collect())
     assert case.appending
     assert case.run.manifest.ended
     same_tables(case.run, case.whole(case.sent, end=START + 2))
+    rows = case.run.read("control").to_pylist()
+    assert sent == {
+        kind: sum(row["messages_sent"] or 0 for row in rows if row["kind"] == kind)
+        for kind in ("graft", "ihave")
+    }
     assert case.append(afresh=True) == []
     consumed, batches = case.appending.last_batch(), batches_in(case.place.batches)
     assert [batch.number for batch in batches] == [1, 2, 3, 4]

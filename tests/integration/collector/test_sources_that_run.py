@@ -19,6 +19,7 @@ from vizpub.collector.inputs.trace_reporter import FollowOptions, TraceReporter
 from vizpub.collector.making.batches import BatchAppender, BatchJob
 from vizpub.collector.reservation import reserve
 from vizpub.ingest.pipeline import ingest_in
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.live import Live
@@ -89,7 +90,10 @@ def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     whole = ingest(spark, tmp_path, "whole", *batches).run
     same_tables(run, whole)
     assert run.manifest.clock == whole.manifest.clock
-    same_samples(run, stored("gossipsub"))
+    traced = stored("gossipsub")
+    same_samples(run, traced)
+    names = [f"{unit}_{way}" for unit in ("messages", "ids") for way in ("sent", "received")]
+    assert Run(run).control(names).to_pylist() == Run(traced).control(names).to_pylist()
 
 
 def same_samples(run: StoredRun, traced: StoredRun) -> None:

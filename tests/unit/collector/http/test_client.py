@@ -46,15 +46,8 @@ STATUS = b'event: status\ndata: {"state": "collecting"}\n\n'
 
 def committed(served: Served, first: int, last: int) -> None:
     rows = [{"interval": interval} for interval in range(first, last + 1)]
-    told = {
-        "number": 1,
-        "position": 9,
-        "closed": last,
-        "seconds": 1.0,
-        "late": 0,
-        "left": [0, 0, 0],
-        "rows": rows,
-    }
+    told = {"number": 1, "position": 9, "closed": last, "seconds": 1.0, "late": 0}
+    told |= {"left": [0, 0, 0], "control": {}, "rows": rows}
     served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
 
 

@@ -318,6 +318,7 @@ def test_events_give_rows_from_where_a_reader_was(serve: Any) -> None:
                 "seconds": 1.0,
                 "late": 0,
                 "left": [0, 0, 0],
+                "control": {},
                 "rows": rows,
             }
             served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
@@ -347,7 +348,8 @@ def test_slow_reader_gets_the_newest_row_and_slows_nobody(serve: Any) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
         connection.request("GET", "/v1/runs/lab/events")
         answer = connection.getresponse()
-        told = {"number": 1, "position": 9, "seconds": 1.0, "late": 0, "left": [0, 0, 0]}
+        told = {"number": 1, "position": 9, "seconds": 1.0, "late": 0}
+        told |= {"left": [0, 0, 0], "control": {}}
         for interval in range(count):  # more than the sockets hold
             row = {"interval": interval, "pad": "x" * 20_000}
             done = {**told, "closed": interval, "rows": [row]}
@@ -373,14 +375,8 @@ def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
         assert values["vizpub_reports_total"] == "1"
         assert values["vizpub_refused_lines_total"] == "1"
         assert values["vizpub_spark_up"] == "0"
-        told = {
-            "number": 1,
-            "position": 9,
-            "closed": 1,
-            "seconds": 1.0,
-            "late": 0,
-            "left": [0, 0, 0],
-        }
+        told = {"number": 1, "position": 9, "closed": 1, "seconds": 1.0, "late": 0}
+        told |= {"left": [0, 0, 0], "control": {"sent": {"ihave": 4}, "received": {}}}
         rows = [
             {"interval": 0, "publications": 2, "receptions": 9, "duplicates": None},
             {"interval": 1, "publications": 1, "receptions": 12_345_678, "duplicates": 5},
@@ -394,7 +390,8 @@ def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
         assert values["gossipsub_topic_msg_recv_counts_unfiltered_total"] == "12345687"
         assert values["gossipsub_topic_msg_published_total"] == "3"
         typed = [line.split(" ")[2] for line in text.splitlines() if line.startswith("# TYPE")]
-        assert sorted(typed) == sorted(values)
+        assert sorted(typed) == sorted(name.partition("{")[0] for name in values)
+        assert values['gossipsub_rpc_sent_total{message_type="ihave"}'] == "8"
         assert "peer=" not in text
 
 

@@ -36,15 +36,10 @@ def _page(served: Served) -> str:
         ("network_size", "links", "weak_components", "clustering_mean", "hit_ratio"), 1
     )
     row |= {"interval": 0, "publications": 1, "receptions": 3, "duplicates": 1}
-    done = {
-        "number": 1,
-        "position": 9,
-        "closed": 0,
-        "seconds": 1.0,
-        "late": 0,
-        "left": [1, 20, 300],
-    }
-    progress.note_commit({**done, "rows": [row]})
+    done = {"number": 1, "position": 9, "closed": 0, "seconds": 1.0, "late": 0}
+    done["left"] = [1, 20, 300]
+    control = {"sent": {"ihave": 2}, "received": {"ihave": 2, "graft": 1}}
+    progress.note_commit({**done, "control": control, "rows": [row]})
     served.web.intake.closing.closed = 0
     partition = {"partition": 0, "lag": 1, "lost": 0}
     progress.topic = lambda: {"up": True, "topic": "reports", "partitions": [partition]}
@@ -82,7 +77,7 @@ def test_expressions_ask_for_figures_that_a_collector_prints(
         assert counters == {*COUNTED.findall(expression)}, title
         for inside, by in LABEL.findall(expression):
             labels = {part.partition("=")[0].strip() for part in (inside or by).split(",")}
-            assert labels <= {"run", "job", "topic", "partition"}, title
+            assert labels <= {"run", "job", "topic", "partition", "message_type"}, title
 
 
 def test_figures_of_a_collector_are_all_on_the_dashboard_or_in_an_alert(

@@ -148,6 +148,7 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
     rows = [{"interval": interval, "publications": 2} for interval in range(count)]
     done = {"number": 7, "position": 9, "closed": count, "seconds": 1.0, "late": 0, "needed": 0}
     done["left"] = [0, 0, 0]
+    done["control"] = {"sent": {"ihave": 3}, "received": {}}
     parts = list(in_parts({**done, "rows": rows}))
     assert max(len(part["rows"]) for part in parts) <= 512
     place = CollectionPlace(tmp_path, "lab")
@@ -163,6 +164,7 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
         assert progress.batches == 7
         assert list(progress.rows) == rows[-512:]
         assert progress.counted.get("publications", 0) == 2 * count
+        assert progress.control["sent"] == {"ihave": 3}
         await intake.log.aclose()
 
     asyncio.run(work())
