@@ -77,6 +77,12 @@ FROM chosen LEFT JOIN arrivals USING (message)
 ORDER BY chosen.message
 """
 
+_CONTROL = """
+SELECT kind, sum(messages_sent)::BIGINT AS sent, sum(messages_received)::BIGINT AS received,
+       sum(messages_dropped)::BIGINT AS dropped
+FROM control WHERE $topic IS NULL OR topic = $topic GROUP BY kind ORDER BY kind
+"""
+
 
 @dataclass(frozen=True)
 class Tracestat:
@@ -169,6 +175,14 @@ class Tracestat:
         )
         with answer(self.run.stored, statement, {"topic": self._topic}) as batches:
             yield from batches
+
+    def control(self) -> Figures:
+        """control_ihave_sent and others: control messages by kind; none where these are unknown."""
+        if not self.run.stored.has("control"):
+            return {}
+        rows = read_answer(self.run.stored, _CONTROL, topic=self._topic).to_pylist()
+        ways = ("sent", "received", "dropped")
+        return {f"control_{row['kind']}_{way}": row[way] for row in rows for way in ways}
 
     def delays(self) -> list[tuple[int, int]]:
         """The distribution of propagation delays: ms, rounded, and how many deliveries took up to

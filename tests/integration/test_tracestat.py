@@ -64,6 +64,15 @@ def test_totals_equal_those_of_tracestat(told: dict[str, Any], recorded: dict[st
     )
 
 
+def test_control_by_kind_equals_the_facts(told: dict[str, Any]) -> None:
+    facts = json.loads((SMALL / "facts.json").read_text())["rpc_meta"]
+    for rpc, way in (("sendRPC", "sent"), ("recvRPC", "received"), ("dropRPC", "dropped")):
+        for kind in ("ihave", "iwant", "idontwant", "graft", "prune"):
+            assert told[f"control_{kind}_{way}"] == facts.get(f"{rpc}.{kind}", 0)
+        subscriptions = told[f"control_subscribe_{way}"] + told[f"control_unsubscribe_{way}"]
+        assert subscriptions == facts[f"{rpc}.subscription"]
+
+
 def test_counts_of_each_peer_equal_those_of_tracestat(
     told: dict[str, Any], recorded: dict[str, Any]
 ) -> None:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from tests.support.played import Played, play
 from vizpub.model.clock import OPEN, Clock
-from vizpub.model.tables import ATTRIBUTES
+from vizpub.model.columns import Table
+from vizpub.model.tables import ATTRIBUTES, CONTROL
 from vizpub.runstore.manifest import TableEntry, write_manifest
 from vizpub.runstore.store import open_run
 
@@ -117,16 +118,33 @@ def add_attributes(workspace: Path, name: str, **values: str) -> None:
     """Give peers 0, 1, … of a run the values of each key, such as client="ab": of single letters; a
     blank is none.
     """
-    run = open_run(workspace, name)
     rows = [
         {"peer": peer, "key": key, "value": value, "valid_from": 0, "valid_to": OPEN}
         for key, of_peers in values.items()
         for peer, value in enumerate(of_peers)
         if value != " "
     ]
-    folder = run.directory / "data/attributes/0"
+    add_table(workspace, name, ATTRIBUTES, rows)
+
+
+def add_table(workspace: Path, name: str, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Give a run one more table."""
+    run = open_run(workspace, name)
+    folder = run.directory / f"data/{table.name}/0"
     folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows, ATTRIBUTES.arrow), folder / "part-0.parquet")
-    entry = TableEntry("data/attributes/0", len(rows))
-    tables = {**run.manifest.tables, "attributes": entry}
+    pq.write_table(pa.Table.from_pylist(rows, table.arrow), folder / "part-0.parquet")
+    entry = TableEntry(f"data/{table.name}/0", len(rows))
+    tables = {**run.manifest.tables, table.name: entry}
     write_manifest(run.directory, replace(run.manifest, tables=tables))
+
+
+def add_control(workspace: Path, name: str) -> None:
+    """Give a run control messages of two kinds and peers, one of which has no topic."""
+    of = ("peer", "interval", "kind", "topic", "messages_sent", "ids_sent")
+    rows = [
+        (0, 0, "graft", 0, 2, None),
+        (0, 1, "ihave", None, 3, 40),
+        (1, 1, "graft", 1, 5, None),
+        (1, 1, "ihave", None, 4, 50),
+    ]
+    add_table(workspace, name, CONTROL, [dict(zip(of, row, strict=True)) for row in rows])

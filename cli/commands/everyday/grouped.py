@@ -1,5 +1,5 @@
-"""Figures of `vizpub plot --by`, with a line for each group of peers, and of churn, with a line for
-each layer.
+"""Figures of `vizpub plot` with a line for each group of peers or, of churn, for each layer or, of
+control messages, for each kind.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SURVIVAL = "survival"
 """The kind of figure of how long links last."""
+CONTROL_SERIES = "control by kind is drawn as a series of one run, without other metrics and --by"
+_CONTROL = "control/"
 UNKNOWN = "unknown"
 """The name of the group of peers without a value."""
 
@@ -26,7 +28,8 @@ UNKNOWN = "unknown"
 def draw_groups(
     runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    """Draw metrics of the groups of one run: a series of each, or the distribution over its peers.
+    """Draw metrics of the groups of one run: a series of each, or the distribution over its peers;
+    or control messages by kind.
 
     Raises: UseError for several runs, and for options that do not apply; as Run.metrics.
     """
@@ -34,6 +37,8 @@ def draw_groups(
     from vizpub.questions.mixing import ASSORTATIVITY_COLUMNS
     from vizpub.questions.run import Where
 
+    if are_of_control(metrics):
+        return _draw_control(runs, drawing, window, metrics)
     by = drawing.by or ""
     if len(runs) > 1 or drawing.peer or drawing.at:
         raise UseError("--by draws the groups of one run: leave out --with, --peer and --at")
@@ -103,6 +108,29 @@ def _line_of(row: dict[str, Any], by: str | None) -> Iterator[str]:
         yield row["topic_name"] or ""
     elif by is not None:
         yield UNKNOWN if row["group"] is None else row["group"]
+
+
+def are_of_control(metrics: Sequence[str]) -> bool:
+    """Return True if some are columns of control messages by kind, such as control/ids_sent."""
+    return any(name.startswith(_CONTROL) for name in metrics)
+
+
+def _draw_control(
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    """Draw control messages over the intervals, a line for each kind. Raises: as Run.control."""
+    from vizpub.analytics.figures import series
+    from vizpub.questions.run import Where
+
+    columns = [name.removeprefix(_CONTROL) for name in metrics if name.startswith(_CONTROL)]
+    is_other = drawing.kind != "series" or drawing.by or len(runs) > 1 or len(drawing.peers) > 1
+    if is_other or len(columns) < len(metrics):
+        raise UseError(CONTROL_SERIES)
+    [run], [peer] = runs, drawing.peers
+    where = Where(*window.intervals(run.clock, run.facts.epoch), peer, drawing.topic)
+    rows = run.control(columns, where).to_arrow()
+    title = ": ".join(filter(None, [run.facts.name, peer, drawing.topic, "control messages"]))
+    return rows, series(rows, columns, title, by="kind")
 
 
 def colour_groups(

@@ -63,7 +63,8 @@ def plot(
     `vizpub runs tables` lists the metrics. Series come from metrics/overlay, metrics/percolation or
     turnover (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
-    and `hop` are those of every delivery. `gauges/lookups` is a number of the system's own.
+    and `hop` are those of every delivery. `gauges/lookups` is a number of the system's own, and
+    `control/messages_sent` has a line for each kind of control message.
 
     Survival is the share of links, peers and subscriptions that last longer than x.
 
@@ -88,6 +89,7 @@ def plot(
     vizpub plot monday jaccard_mean made ended --layers mesh -o turnover.png
     vizpub plot monday --kind survival --layers mesh --by topic -o lifetimes.pdf
     vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
+    vizpub plot monday control/messages_sent control/ids_sent -o control.png
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
@@ -144,7 +146,7 @@ def _draw_figure(
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         runs = [RunOfLayers.of(run, layers) for run in runs]
-    if drawing.by and drawing.kind in METRIC_KINDS:
+    if drawing.kind in METRIC_KINDS and (drawing.by or grouped.are_of_control(metrics)):
         return grouped.draw_groups(runs, drawing, window, metrics)
     if drawing.kind in PICTURES:
         return PICTURES[drawing.kind](runs[0], drawing, metrics)
@@ -173,8 +175,7 @@ def _gather(
     parts = []
     for run in runs:
         rows = read(run)
-        names = pa.array([run.facts.name] * len(rows), pa.string())
-        parts.append(rows.add_column(0, "run", names))
+        parts.append(rows.add_column(0, "run", pa.array([run.facts.name] * len(rows), pa.string())))
     names = [run.facts.name for run in runs]
     rows = pa.concat_tables(parts, promote_options="default")
     return rows, {"by": "run", "chosen": colours_of(names, of=systems)}
@@ -286,8 +287,7 @@ def _distribution(
         )
     if drawing.kind == "density":
         return data, density(data, metrics, title, **lines)
-    is_ccdf = drawing.kind == "ccdf"
-    return data, distribution(data, metrics, title, complementary=is_ccdf, **lines)
+    return data, distribution(data, metrics, title, complementary=drawing.kind == "ccdf", **lines)
 
 
 def _distribution_table(run: Run, metrics: Sequence[str]) -> str:

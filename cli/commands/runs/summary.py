@@ -31,7 +31,8 @@ def summary(
     `delivered` counts first arrivals from other peers; with the publishers' deliveries to
     themselves, which tracestat counts too, it is `delivered_and_own`. `delay_ms_p95` is the
     time within which 95 % of the deliveries arrived. `--format json` has the whole
-    distribution, and every peer and message. RPCs belong to no topic.
+    distribution, and every peer and message. RPCs belong to no topic. Control messages are
+    counted by kind.
 
     Examples:
 
@@ -47,7 +48,7 @@ def summary(
     counted = Tracestat(Run.open(settings.workspace, run), topic)
     peers, delays = counted.per_peer(), counted.delays()
     provisional = counted.run.facts.provisional()
-    figures = totals(peers) | quantiles(delays)
+    figures = totals(peers) | counted.control() | quantiles(delays)
     if output_format(output) == "json":
         with open_output(output.file) as out:
             out.writelines(_json_lines(counted, figures, peers, delays))

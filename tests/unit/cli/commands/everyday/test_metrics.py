@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.support.grouped import add_attributes
+from tests.support.grouped import add_attributes, add_control
 from tests.support.words import tells, unknown
 from vizpub.analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
 from vizpub.cli.main import app
+from vizpub.model.run import NO_DATA
 
 Call = Callable[..., Result]
 
@@ -138,6 +139,29 @@ def test_groups_are_printed_by_attribute(call: Call, workspace: Path) -> None:
     assert {row["group"] for row in layers} == {"a", "b", None}
     received = records(call("messages", "--by", "client", "--receivers", "-f", "json"))
     assert {*received[0]} >= {"group", "eligible", "delivered", "hit_ratio", "delay_us_p95"}
+
+
+def test_control_messages_are_counted_by_kind(call: Call, workspace: Path) -> None:
+    refused = call("control")
+    assert refused.exit_code == 2
+    tells(refused.stderr, "monday", NO_DATA, "control")
+    add_control(workspace, "monday")
+    rows = records(call("control", "-f", "json", "--sort", "-ids_sent", "--limit", "1"))
+    assert [(row["interval"], row["kind"], row["messages_sent"]) for row in rows] == [
+        (1, "ihave", 7)
+    ]
+    totals = records(call("control", "--totals", "-f", "json", "--columns", "messages_sent"))
+    assert totals == [
+        {"kind": "graft", "intervals": 2, "messages_sent": 7},
+        {"kind": "ihave", "intervals": 1, "messages_sent": 7},
+    ]
+    add_attributes(workspace, "monday", client="ab")
+    grouped = records(call("control", "--by", "client", "--totals", "-f", "json"))
+    assert [(row["group"], row["kind"], row["messages_sent"]) for row in grouped] == [
+        *(("a", "graft", 2), ("a", "ihave", 3)),
+        *(("b", "graft", 5), ("b", "ihave", 4)),
+    ]
+    assert call("control", "--layers", "mesh").exit_code == 2
 
 
 def test_mixing_is_between_groups(call: Call, workspace: Path) -> None:

@@ -16,10 +16,11 @@ from typer.testing import CliRunner, Result
 
 from tests.support.few import few
 from tests.support.gallery import PAGE, PICTURES, drawn_in, runs_of
-from tests.support.grouped import add_attributes
+from tests.support.grouped import add_attributes, add_control
 from tests.support.words import tells
 from vizpub.analytics.options import STYLES
 from vizpub.cli.commands.everyday.drawing import APPLIES
+from vizpub.cli.commands.everyday.grouped import CONTROL_SERIES
 from vizpub.cli.commands.everyday.plot import (
     MESSAGES_OR_PART,
     TIMES_OR_WINDOW,
@@ -244,6 +245,22 @@ def test_churn_has_a_line_for_each_layer(
         assert {row["line"].strip() for row in csv.DictReader(file)} == lines
     refused = draw(*words.split(), "--peer", "alice", "--peer", "bob")
     assert refused.exit_code == 2
+
+
+def test_control_messages_have_a_line_for_each_kind(
+    draw: Call, tmp_path: Path, workspace: Path
+) -> None:
+    add_control(workspace, "monday")
+    assert draw("control/messages_sent", "control/ids_sent", "--to", "1").exit_code == 0
+    svg = (tmp_path / "figure.svg").read_text("utf-8")
+    assert all(f">{words}<" in svg for words in ("graft", "ihave", "messages sent", "ids sent"))
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        rows = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert rows == [("0", "graft", "2", ""), ("1", "graft", "5", ""), ("1", "ihave", "7", "90")]
+    assert draw("control/messages_sent", "--peer", "alice", "--topic", "news").exit_code == 0
+    for words in (["degree"], ["--kind", "ecdf"], ["--by", "client"]):
+        refused = draw("control/messages_sent", *words)
+        assert (refused.exit_code, CONTROL_SERIES in refused.stderr) == (2, True), words
 
 
 @pytest.mark.usefixtures("two_more")
