@@ -155,7 +155,7 @@ class Simulation:
         publication: bool = False,
     ) -> MessageKind:
         """See Network.kind."""
-        new_kind = MessageKind(name, handler, failed, publication)
+        new_kind = MessageKind(name, handler, failed, publication, self.size)
         self.kinds.append(new_kind)
         return new_kind
 
@@ -183,6 +183,7 @@ class Simulation:
         traffic.messages_sent[sender] += 1
         traffic.bytes_sent[sender] += size
         kind.sent += 1
+        kind.sent_by[sender] += 1
         kind.bytes += size
         arrival = self.now + self._delay(sender, to)
         if self._upload:
@@ -281,6 +282,7 @@ class Simulation:
     def _arrive(self, kind: MessageKind, peer: int, sender: int, sent: _Sent) -> None:
         payload, size, _ = sent
         kind.received += 1
+        kind.received_by[peer] += 1
         if kind.is_publication:
             traffic = self.publication
             if payload.__class__ is Copy:

@@ -70,10 +70,13 @@ class Copy(NamedTuple):
 class MessageKind:
     """A kind of message: its handlers and counters."""
 
-    __slots__ = ("bytes", "failed", "handler", "is_publication", "lost", "name", "received", "sent")
+    __slots__ = (
+        *("bytes", "failed", "handler", "is_publication", "lost", "name"),
+        *("received", "received_by", "sent", "sent_by"),
+    )
 
     def __init__(
-        self, name: str, handler: Handler, failed: Failed | None, is_publication: bool
+        self, name: str, handler: Handler, failed: Failed | None, is_publication: bool, peers: int
     ) -> None:
         self.name = name
         self.handler = handler
@@ -86,6 +89,14 @@ class MessageKind:
         self.received = 0
         self.lost = 0
         """In transit, or sent to a peer that was down on arrival."""
+        self.sent_by, self.received_by = [0] * peers, [0] * peers
+        """By each peer since its last report."""
+
+    def take(self, peer: int) -> tuple[int, int]:
+        """The messages that a peer sent and received since the last call."""
+        counts = self.sent_by[peer], self.received_by[peer]
+        self.sent_by[peer] = self.received_by[peer] = 0
+        return counts
 
 
 class Links(NamedTuple):

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -106,7 +107,15 @@ class ReportLines:
         control = _counters_json("control", self._world.control.take(peer))
         publication = _counters_json("publication", self._world.publication.take(peer))
         head = f'{{"format":"{Report.format}","peer":{self._peers[peer]},"interval":{interval}'
-        return f"{head},{control},{publication}{self._message_lists(peer)}"
+        kinds = f'"control_kinds":[{",".join(self._control_kinds(peer))}]'
+        return f"{head},{control},{kinds},{publication}{self._message_lists(peer)}"
+
+    def _control_kinds(self, peer: int) -> Iterator[str]:
+        for kind in self._world.kinds:
+            if not kind.is_publication and any(counts := kind.take(peer)):
+                sent, received = counts
+                name = _as_json(kind.name)
+                yield f'{{"kind":{name},"messages_sent":{sent},"messages_received":{received}}}'
 
     def _gauges(self, peer: int, now: Iterable[tuple[str, float]] = ()) -> str:
         """The peer's counts of the interval and, if it is up, its present state, as JSON."""
@@ -158,6 +167,9 @@ class ReportLines:
             f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
             f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}{mark}'
         )
+
+
+_as_json = cache(json.dumps)
 
 
 def _counters_json(name: str, counted: Counters) -> str:

@@ -72,6 +72,15 @@ class TestReports:
             assert sum(kind.sent for kind in kinds) == sum(c.messages_sent for c in counted)
             assert sum(kind.bytes for kind in kinds) == sum(c.bytes_sent for c in counted)
             assert sum(kind.received for kind in kinds) == sum(c.messages_received for c in counted)
+        kinds = [entry for report in told for entry in report.control_kinds]
+        assert {
+            (
+                kind.kind,
+                sum(entry.messages_sent for entry in kinds if entry.kind == kind.kind),
+                sum(entry.messages_received for entry in kinds if entry.kind == kind.kind),
+            )
+            for kind in kinds
+        } == {(k.kind, k.sent, k.received) for k in result.messages if k.traffic == "control"}
         sent = sorted((r.peer, to, s.message) for r in told for s in r.sent for to in s.to)
         received = sorted((c.from_peer, r.peer, c.message) for r in told for c in r.received)
         assert sent == received
@@ -128,6 +137,7 @@ class TestReports:
         plan = flooding(reports=content, publications=PUBLISHING)
         simulate(plan, Folder(tmp_path))
         fields = {"neighbors", "roles", "sent", "received", "topics", "control", "publication"}
+        fields.add("control_kinds")
         for report in reports(Folder(tmp_path)):
             assert {name for name in fields if getattr(report, name) is None} == absent
 
