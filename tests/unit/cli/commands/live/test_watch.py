@@ -26,15 +26,8 @@ from vizpub.runstore.writer import writing
 
 def committed(served: Served, first: int, last: int) -> None:
     rows = [{"interval": i, "network_size": 7, "hit_ratio": None} for i in range(first, last + 1)]
-    told = {
-        "number": 1,
-        "position": 9,
-        "closed": last,
-        "seconds": 1.0,
-        "late": 0,
-        "left": None,
-        "rows": rows,
-    }
+    told = {"number": 1, "position": 9, "closed": last, "seconds": 1.0, "late": 0}
+    told |= {"left": [0, 0, 0], "control": {}, "rows": rows}
     served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
 
 
