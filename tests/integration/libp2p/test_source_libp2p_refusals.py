@@ -131,6 +131,10 @@ BAD = [
     (line(join={"topic": "a\nb"}), "control character in topic"),
     (line(join={"topic": "\x85"}), "control character in topic"),
     (line(join={"topic": "\x7f"}), "control character in topic"),
+    (
+        line(6, about("recvRPC", receivedFrom=YOU, meta={"control": {"graft": [{"topic": "\n"}]}})),
+        "control character in topic",
+    ),
 ]
 NO_TABLES: tuple[str, ...] = ()
 
