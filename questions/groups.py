@@ -15,7 +15,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import COUNTS
 from vizpub.model.run import AUDIENCE, DUPLICATES
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.names import NamedRun, Where
+from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.snapshots import alive
 from vizpub.questions.sql import read_answer
 
@@ -176,15 +176,6 @@ def sampled_by(run: NamedRun) -> str:
 def end_of_interval(run: NamedRun) -> str:
     """The tick at which an interval's state is taken, in SQL."""
     return f"((interval + 1)::BIGINT * {run.clock.ticks_per_interval} - 1)"
-
-
-def window_of(run: NamedRun, where: Where) -> dict[str, int]:
-    """The values of $first and $last."""
-    first, last = where.first, where.last
-    return {
-        "first": run.clock.first if first is None else first,
-        "last": run.clock.last if last is None else last,
-    }
 
 
 def peers_by_group(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:

@@ -16,9 +16,8 @@ from vizpub.questions.groups import (
     end_of_interval,
     holds_at,
     sampled_by,
-    window_of,
 )
-from vizpub.questions.names import NamedRun, Where
+from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
 
 MIXING = ("mixing", "assortativity")

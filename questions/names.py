@@ -118,3 +118,12 @@ class NamedRun:
                 place = rows.column_names.index(column) + 1
                 rows = rows.add_column(place, f"{column}_name", names.take(rows[column]))
         return rows
+
+
+def window_of(run: NamedRun, where: Where) -> dict[str, int]:
+    """The values of $first and $last."""
+    first, last = where.first, where.last
+    return {
+        "first": run.clock.first if first is None else first,
+        "last": run.clock.last if last is None else last,
+    }

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from vizpub.questions.churn.keys import OF_PART, Key, part_of
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.groups import end_of_interval, sampled_by, window_of
-from vizpub.questions.names import NamedRun, Where
+from vizpub.questions.groups import end_of_interval, sampled_by
+from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
 
 DEGREES = (4, 12)

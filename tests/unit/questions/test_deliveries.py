@@ -22,13 +22,16 @@ from vizpub.model.run import NO_DATA
 from vizpub.questions.deliveries import (
     COUNTED_BY,
     NOBODY,
+    PERCENTAGES,
     PUBLICATION_UNKNOWN,
     count_reasons,
+    coverage_times,
     reasons_of_message,
 )
 from vizpub.questions.run import BY_OF_ALL, Run, Where
 
 MESSAGES = [f"m{number}" for number in range(25)]
+WITHIN_US = 150_000
 Reasons = dict[tuple[int, int], tuple[int, int, str]]
 """Neighbours, those with the message, and why, by message and peer."""
 
@@ -244,3 +247,85 @@ def test_command_says_what_it_leaves_out_and_that_nothing_was_missed(workspace: 
         "why,missed,messages,peers,share",
         f"{NOBODY},2,1,2,0.5",
     ]
+
+
+@pytest.fixture(scope="module")
+def timed(workspace_of_reasons: Path) -> Played:
+    """A run of microseconds, one of whose arrivals has no time."""
+
+    def add(made: Played) -> None:
+        spread(made, MESSAGES, 8)
+        arrivals = (row for row in made.rows["receptions"] if row["first"] and row["eligible"])
+        next(arrivals)["time_us"] = None
+
+    names = [f"p{number}" for number in range(30)]
+    return play(workspace_of_reasons, "timed", Clock(1_000_000, 1, 0, 9), names, ["t", "u"], 4, add)
+
+
+def delays_of(played: Played, message: int) -> list[int | None]:
+    """Of the first arrivals at eligible peers, in order of time."""
+    published = played.rows["publications"][message]["time_us"]
+    times = [
+        row["time_us"]
+        for row in played.rows["receptions"]
+        if row["message"] == message and row["first"] and row["eligible"]
+    ]
+    return sorted(
+        (None if time is None else time - published for time in times),
+        key=lambda delay: (delay is None, delay),
+    )
+
+
+def coverage_of(played: Played, message: int, eligible: int) -> dict[str, Any]:
+    arrived = delays_of(played, message)
+    known = None not in arrived
+    times: dict[str, Any] = {}
+    for percentage in PERCENTAGES:
+        enough = [
+            delay
+            for place, delay in enumerate(arrived, 1)
+            if known and place * 100 >= percentage * eligible
+        ]
+        times[f"coverage_us_{percentage}"] = enough[0] if enough and eligible else None
+    in_time = [delay for delay in arrived if delay is not None and delay <= WITHIN_US]
+    times["within"] = len(in_time) / eligible if known and eligible else None
+    return times
+
+
+def test_times_until_shares_had_a_message_are_those_of_a_loop(
+    timed: Played, workspace_of_reasons: Path
+) -> None:
+    run = Run.open(workspace_of_reasons, timed.name)
+    rows = coverage_times(run, Where(), WITHIN_US).to_pylist()
+    assert [row["message_name"] for row in rows] == MESSAGES
+    for row in rows:
+        wanted = coverage_of(timed, row["message"], row["eligible"])
+        assert {name: row[name] for name in wanted} == pytest.approx(wanted), row["message"]
+    reached = [[row[f"coverage_us_{n}"] is not None for row in rows] for n in PERCENTAGES]
+    assert any(reached[0])
+    assert not all(reached[-1])
+    untimed = {row["message"] for row in timed.rows["receptions"] if row["time_us"] is None}
+    assert [rows[message]["within"] for message in untimed] == [None]
+
+
+def test_times_of_a_part_are_of_the_messages_published_in_it(
+    timed: Played, workspace_of_reasons: Path
+) -> None:
+    run = Run.open(workspace_of_reasons, timed.name)
+    rows = coverage_times(run, Where(2, 5, None, "t")).to_pylist()
+    assert [row["message"] for row in rows] == [
+        row["message"]
+        for row in timed.rows["publications"]
+        if 2 <= row["interval"] <= 5 and row["topic"] == 0
+    ]
+    assert "within" not in rows[0]
+
+
+def test_times_until_shares_had_a_message_need_times(tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(9)]
+    untimed = play(
+        tmp_path, "untimed", Clock(1, None, 0, 9), names, ["t"], 4,
+        more=lambda made: spread(made, MESSAGES, 8, timed=False),
+    )  # fmt: skip
+    with pytest.raises(UseError):
+        coverage_times(Run.open(tmp_path, untimed.name), Where())
