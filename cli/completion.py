@@ -127,12 +127,9 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
-    from vizpub.model.metrics import METRICS
-    from vizpub.questions.churn import CHURN
-    from vizpub.questions.mixing import MIXING
+    from vizpub.cli.commands.everyday.metrics import metric_tables
 
-    tables = (table.name.removeprefix("metrics/") for table in METRICS)
-    return [*tables, "control", "gauges", *MIXING, *CHURN]
+    return metric_tables()
 
 
 @_completer

@@ -173,7 +173,7 @@ def test_real_trace_has_a_prediction(
     [
         ("metrics gossip percolation --gamma 1.5", "from 0 to 1"),
         ("metrics gossip percolation --layers mush", "no layer 'mush'"),
-        ("metrics gossip overlay --gamma 0.5", "are for: vizpub metrics RUN percolation"),
+        ("metrics gossip overlay --gamma 0.5", "is for: vizpub metrics RUN percolation"),
     ],
 )
 def test_senseless_questions_are_refused(

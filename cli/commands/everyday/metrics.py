@@ -14,11 +14,20 @@ from vizpub.cli.completion import (
     complete_peers,
     complete_topics,
 )
-from vizpub.cli.options import By, Layers, Limit, Output, RunName, Window, comma_list
+from vizpub.cli.options import (
+    By,
+    Layers,
+    Limit,
+    Output,
+    RunName,
+    Window,
+    check_duration,
+    comma_list,
+)
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.model.clock import duration
+from vizpub.model.clock import duration, parse_duration_us
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -36,6 +45,15 @@ _ESSENTIAL = (
     *("delivered", "redundancy", "subscriptions", "receptions", "duplicates"),
 )
 """Metrics that a narrow table shows before all others, the most important first."""
+_STORED = ("overlay", "peers", "topics", "messages", "percolation")
+
+
+def metric_tables() -> tuple[str, ...]:
+    """The names of the tables of metrics: those that a run stores, and those that are computed."""
+    from vizpub.questions.churn import CHURN
+    from vizpub.questions.mixing import MIXING
+
+    return (*_STORED, "coverage", "control", "gauges", *MIXING, *CHURN)
 
 
 @dataclass(frozen=True)
@@ -109,6 +127,17 @@ class _Part:
             rich_help_panel=RARE,
         ),
     ] = None
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="DURATION",
+            callback=check_duration,
+            help="For coverage: print the share of the eligible peers that had the message after "
+            "this time.",
+            rich_help_panel=RARE,
+        ),
+    ] = None
     totals: Annotated[
         bool,
         typer.Option(
@@ -128,8 +157,8 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, control, mixing, assortativity, lifetimes, "
-            "survival, turnover, percolation or gauges.",
+            help="overlay, peers, topics, messages, coverage, control, mixing, assortativity, "
+            "lifetimes, survival, turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -140,6 +169,8 @@ def metrics(
     messages; `mixing` and `assortativity` then show which of these groups link to which.
     `lifetimes` and `survival` tell how long links, peers and subscriptions last, `turnover` how
     neighbourhoods change; `--by topic` or `--by client` tells them by topics or groups.
+    `coverage` tells for each message when 50, 66, 90, 95 and 99 % of the eligible peers had it
+    (a dash: they never did), and with `--within 4s` the share that had it by then.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -157,6 +188,7 @@ def metrics(
     vizpub metrics monday peers --totals --sort -publication_messages_sent
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday messages --by country --receivers
+    vizpub metrics monday coverage --within 4s --topic news
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
     vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
@@ -171,6 +203,9 @@ def metrics(
     from vizpub.questions.mixing import MIXING
     from vizpub.questions.run import Run, Where
 
+    if table not in (tables := metric_tables()):
+        raise UnknownName("table of metrics", table, tables, "vizpub metrics --help")
+    _refuse_others(table, part)
     opened = Run.open(settings.workspace, run)
     chosen = comma_list(part.layers)
     if table == "percolation":
@@ -179,8 +214,6 @@ def metrics(
         options = PercolationOptions(chosen or None, part.gamma, part.sigma)
         with settings.progress() as progress:
             opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
-    elif part.gamma is not None or part.sigma is not None:
-        raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
     elif chosen and table not in (*MIXING, *CHURN):
         from vizpub.analytics.comparison.layers import RunOfLayers
 
@@ -194,12 +227,27 @@ def metrics(
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    is_chosen = columns is not None or table in ("control", "gauges", *MIXING, *CHURN)
+    is_chosen = columns is not None or table not in _STORED
     leaving = _dispensable_columns(rows.columns, sort, chosen=is_chosen)
     rows = replace(rows, leaving=leaving, provisional=provisional)
     show_rows(rows, output, settings)
     if table in LENGTHS and (interval_us := opened.clock.interval_us):
         settings.say(f"(lengths in intervals of {duration(interval_us)})")
+
+
+def _refuse_others(table: str, part: _Part) -> None:
+    """Raises: UseError for an option of another table."""
+    for option, value, of in (
+        ("--within", part.within, "coverage"),
+        ("--d-low", part.d_low, "turnover"),
+        ("--d-high", part.d_high, "turnover"),
+        ("--gamma", part.gamma, "percolation"),
+        ("--sigma", part.sigma, "percolation"),
+    ):
+        if value is not None and table != of:
+            raise UseError(f"{option} is for: vizpub metrics RUN {of}")
+    if part.receivers and (part.by is None or table != "messages"):
+        raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
 
 
 def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
@@ -208,10 +256,10 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     from vizpub.questions.mixing import MIXING
 
     columns = comma_list(part.columns)
-    if table != "turnover" and (part.d_low is not None or part.d_high is not None):
-        raise UseError("--d-low and --d-high are for: vizpub metrics RUN turnover")
-    if part.receivers and (part.by is None or table != "messages"):
-        raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
+    if table == "coverage":
+        if part.by or part.columns or part.totals:
+            raise UseError("--by, --columns and --totals do not apply to coverage")
+        return opened.coverage(where, parse_duration_us(part.within) if part.within else None)
     if table == "control":
         return opened.control(columns, where, by=part.by)
     if table == "gauges" and part.by is None:

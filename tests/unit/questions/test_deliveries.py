@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -329,3 +330,12 @@ def test_times_until_shares_had_a_message_need_times(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises(UseError):
         coverage_times(Run.open(tmp_path, untimed.name), Where())
+
+
+def test_command_prints_the_times_until_shares_had_a_message(
+    timed: Played, workspace_of_reasons: Path
+) -> None:
+    words = [timed.name, "coverage", "--within", "150ms", "--format", "json"]
+    result = CliRunner().invoke(app, ["--workspace", str(workspace_of_reasons), "metrics", *words])
+    run = Run.open(workspace_of_reasons, timed.name)
+    assert json.loads(result.stdout) == run.coverage(Where(), WITHIN_US).to_arrow().to_pylist()

@@ -203,9 +203,10 @@ def test_turnover_counts_neighbourhoods_outside_the_bounds(call: Call) -> None:
 @pytest.mark.parametrize(
     "words",
     ["lifetimes --columns median", "turnover --columns made", "lifetimes --d-low 3",
-     "overlay --d-high 3", "survival --by client", "turnover --layers nosuch"],
+     "overlay --d-high 3", "overlay --within 4s", "coverage --by client", "coverage --totals",
+     "coverage --within soon", "survival --by client", "turnover --layers nosuch"],
 )  # fmt: skip
-def test_options_that_do_not_apply_to_churn_are_refused(call: Call, words: str) -> None:
+def test_options_that_do_not_apply_to_a_table_are_refused(call: Call, words: str) -> None:
     result = call(*words.split())
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
