@@ -126,11 +126,7 @@ def configure(ctx: typer.Context) -> None:
 
 def settable(command: Any) -> list[Any]:
     """Options that can be set in the file: all but those that act themselves, such as --help."""
-    return [
-        p
-        for p in command.params
-        if p.param_type_name == "option" and not p.is_eager and p.callback is None
-    ]
+    return [p for p in command.params if p.param_type_name == "option" and not p.is_eager]
 
 
 def key(parameter: Any) -> str:
@@ -204,12 +200,15 @@ def _read_environment(current: Configuration, path: tuple[str, ...], command: An
 
 
 def _coerced_value(parameter: Any, value: Any, place: str) -> Any:
-    """The value in the type of the option. Raises: InputError."""
+    """The value in the type of the option, which its callback has checked. Raises: InputError."""
     try:
-        return parameter.get_runtime_param().coerce(value, param=parameter, ctx=None)
+        coerced = parameter.get_runtime_param().coerce(value, param=parameter, ctx=None)
+        return parameter.callback(None, parameter, coerced) if parameter.callback else coerced
     except typer.BadParameter as error:
         problem = error.message.removeprefix("Value error, ").removeprefix("Input ")
-        raise InputError(f"{place}: {problem}") from None
+    except UseError as error:
+        problem = str(error).removeprefix(f"{parameter.opts[0]}: ")
+    raise InputError(f"{place}: {problem}") from None
 
 
 def _read_file(path: Path, *, implicit: bool) -> dict[str, Any]:

@@ -132,14 +132,19 @@ def test_wrong_setting_is_refused_with_file_key_and_nearest(
     assert "secret-x" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "what"),
+    [("VIZPUB_METRICS_LIMIT", "many", "integer"), ("VIZPUB_METRICS_WITHIN", "soon", "duration")],
+)
 def test_wrong_variable_is_refused_by_its_name(
-    vizpub: Call, monkeypatch: pytest.MonkeyPatch
+    vizpub: Call, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, what: str
 ) -> None:
-    monkeypatch.setenv("VIZPUB_METRICS_LIMIT", "many")
+    monkeypatch.setenv(variable, value)
     assert vizpub("runs", "list").exit_code == 0
     refused = vizpub("metrics", "monday")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    tells(refused.stderr, "VIZPUB_METRICS_LIMIT", "integer")
+    tells(refused.stderr, variable, what)
+    assert "--within" not in refused.stderr
 
 
 def test_services_of_the_file_reach_the_commands_for_the_call_only(
