@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.groups import VALUED, check_attribute, end_of_interval, holds_at, window_of
-from vizpub.questions.names import NamedRun
+from vizpub.questions.groups import VALUED, check_attribute, end_of_interval, holds_at
+from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import read_answer
-
-if TYPE_CHECKING:
-    from vizpub.questions.run import Where
 
 # Of a kind without a row, peers had none where their kinds add up to all of their control messages.
 _STATEMENT = """
