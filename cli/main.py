@@ -20,9 +20,9 @@ from vizpub.cli.commands.everyday.explore import explore
 from vizpub.cli.commands.everyday.ingest import ingest
 from vizpub.cli.commands.everyday.metrics import metrics
 from vizpub.cli.commands.everyday.overlay import message, path, topic
-from vizpub.cli.commands.everyday.plot import plot
 from vizpub.cli.commands.everyday.query import cypher, query
 from vizpub.cli.commands.everyday.sql import sql
+from vizpub.cli.commands.figures.plot import plot
 from vizpub.cli.commands.lab import channels, construct, experiment, simulate
 from vizpub.cli.commands.live.collect import collect
 from vizpub.cli.commands.live.report import report

@@ -15,7 +15,7 @@ from vizpub.explorer.server.live import is_live
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
 from vizpub.questions.names import NamedRun
-from vizpub.questions.totals import hit_ratio
+from vizpub.questions.sums.totals import hit_ratio
 from vizpub.runstore.store import BrokenRun, StoredRun, runs
 
 _POINTS = 80

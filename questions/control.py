@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from vizpub.questions.attributes.groups import VALUED, check_attribute, end_of_interval, holds_at
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.groups import VALUED, check_attribute, end_of_interval, holds_at
 from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import read_answer
 

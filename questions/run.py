@@ -30,19 +30,19 @@ from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
-from vizpub.questions.churn.answers import ChurningRun
-from vizpub.questions.control import control_by_kind
-from vizpub.questions.deliveries import count_reasons, coverage_times, delays, reasons_of_message
-from vizpub.questions.frames import Frame, html_table
-from vizpub.questions.gauges import gauges
-from vizpub.questions.groups import (
+from vizpub.questions.attributes.groups import (
     BY_GROUP,
     add_groups,
     messages_by_group,
     peers_by_group,
     topics_by_group,
 )
-from vizpub.questions.mixing import assortativity, mixing
+from vizpub.questions.attributes.mixing import assortativity, mixing
+from vizpub.questions.churn.answers import ChurningRun
+from vizpub.questions.control import control_by_kind
+from vizpub.questions.deliveries import count_reasons, coverage_times, delays, reasons_of_message
+from vizpub.questions.frames import Frame, html_table
+from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NAMED, Where
 from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
@@ -109,8 +109,8 @@ class Run(ChurningRun):
         returned, so `columns` may name them, too.
 
         `by` names an attribute of peers: rows are then those of groups of peers with the same value
-        (vizpub.questions.groups), for messages of their publishers or, with `receivers`, of the
-        peers that received them.
+        (vizpub.questions.attributes.groups), for messages of their publishers or, with `receivers`,
+        of the peers that received them.
 
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
         where the table has none, and where its source data is not reported.
@@ -171,7 +171,7 @@ class Run(ChurningRun):
     def mixing(
         self, by: str, where: Where | None = None, layers: Sequence[str] | None = None
     ) -> Frame:
-        """Which groups of peers link to which; see vizpub.questions.mixing.
+        """Which groups of peers link to which; see vizpub.questions.attributes.mixing.
 
         Raises: UnknownName, UseError for a run without attributes, presence or links.
         """
@@ -181,7 +181,7 @@ class Run(ChurningRun):
     def assortativity(
         self, by: str, where: Where | None = None, layers: Sequence[str] | None = None
     ) -> Frame:
-        """The degree to which links stay within groups of peers; see vizpub.questions.mixing.
+        """The degree to which links stay within groups; see vizpub.questions.attributes.mixing.
 
         Raises: as `mixing`.
         """

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
-from vizpub.questions.totals import pool_messages, reporter_count
+from vizpub.questions.sums.totals import pool_messages, reporter_count
 from vizpub.runstore.changes import state
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES

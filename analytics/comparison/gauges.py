@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.questions.totals import Span
+from vizpub.questions.sums.totals import Span
 
 _MEAN = "mean"
 

@@ -35,7 +35,7 @@ from vizpub.model.progress import Progress, silent
 from vizpub.questions.names import NamedRun
 from vizpub.questions.run import Run
 from vizpub.questions.snapshots import not_refused
-from vizpub.questions.totals import Span, whole_run
+from vizpub.questions.sums.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
 NO_INTERVAL_OF_WINDOW = "has no interval of the window"

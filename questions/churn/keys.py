@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vizpub.questions.groups import VALUED, check_attribute, holds_at
+from vizpub.questions.attributes.groups import VALUED, check_attribute, holds_at
 from vizpub.questions.names import NamedRun, Where
 
 BY_TOPIC = "topic"

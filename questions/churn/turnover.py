@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from vizpub.questions.attributes.groups import end_of_interval, sampled_by
 from vizpub.questions.churn.keys import OF_PART, Key, part_of
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.groups import end_of_interval, sampled_by
 from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
 

@@ -27,7 +27,7 @@ from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.questions.names import NamedRun
-from vizpub.questions.tracestat import Tracestat, totals
+from vizpub.questions.sums.tracestat import Tracestat, totals
 from vizpub.runstore.store import StoredRun
 
 DEMO = Path(__file__).parents[1] / "data/vizpub"

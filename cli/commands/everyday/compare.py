@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.everyday.drawing import FigureLook
 from vizpub.cli.commands.everyday.judgements import (
     ConditionOptions,
     JudgementOutput,
     check_format,
     show_judgements,
 )
+from vizpub.cli.commands.figures.drawing import FigureLook
 from vizpub.cli.completion import complete_compared, complete_runs
 from vizpub.cli.options import Output, Window, comma_list, match_runs, refuse_options
 from vizpub.cli.settings import Settings

@@ -50,8 +50,8 @@ _STORED = ("overlay", "peers", "topics", "messages", "percolation")
 
 def metric_tables() -> tuple[str, ...]:
     """The names of the tables of metrics: those that a run stores, and those that are computed."""
+    from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN
-    from vizpub.questions.mixing import MIXING
 
     return (*_STORED, "coverage", "control", "gauges", *MIXING, *CHURN)
 
@@ -198,10 +198,10 @@ def metrics(
     ```
     """
     from vizpub.model.metrics import OF_MESSAGES
-    from vizpub.questions.additions import add_intervals
+    from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN, LENGTHS
-    from vizpub.questions.mixing import MIXING
     from vizpub.questions.run import Run, Where
+    from vizpub.questions.sums.additions import add_intervals
 
     if table not in (tables := metric_tables()):
         raise UnknownName("table of metrics", table, tables, "vizpub metrics --help")
@@ -252,8 +252,8 @@ def _refuse_others(table: str, part: _Part) -> None:
 
 def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of a table. Raises: UseError for options that do not apply."""
+    from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN
-    from vizpub.questions.mixing import MIXING
 
     columns = comma_list(part.columns)
     if table == "coverage":

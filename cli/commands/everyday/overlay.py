@@ -246,7 +246,7 @@ def _print_missed(
     settings: Settings = ctx.obj
     by = comma_list(part.by) or ()
     if stored := run_of_workspace(settings, run):
-        from vizpub.questions.totals import unreported_count
+        from vizpub.questions.sums.totals import unreported_count
 
         frame = stored.missed(message, by=by, layers=comma_list(part.layers) or None)
         interval = (

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.of_runs import subscriptions_of
 from vizpub.cli.commands.lab.simulate import SimulationOptions, ingest_reports, simulate_all
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.of_runs import subscriptions_of
 from vizpub.cli.settings import Settings
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.everyday.drawing import FigureLook
+from vizpub.cli.commands.figures.drawing import FigureLook
 from vizpub.cli.groups import command_group
 from vizpub.cli.options import Master, Output
 from vizpub.cli.settings import Settings

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.of_runs import topology_of
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.of_runs import topology_of
 from vizpub.cli.options import Master, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE

@@ -15,7 +15,7 @@ from vizpub.cli.terminal.formatting import json_safe
 from vizpub.cli.terminal.output import OutputRows, open_output, output_format, show_rows
 
 if TYPE_CHECKING:
-    from vizpub.questions.tracestat import Tracestat
+    from vizpub.questions.sums.tracestat import Tracestat
 
 
 def summary(
@@ -43,7 +43,7 @@ def summary(
     ```
     """
     from vizpub.questions.run import Run
-    from vizpub.questions.tracestat import GOSSIPSUB, Tracestat, quantiles, totals
+    from vizpub.questions.sums.tracestat import GOSSIPSUB, Tracestat, quantiles, totals
 
     counted = Tracestat(Run.open(settings.workspace, run), topic)
     peers, delays = counted.per_peer(), counted.delays()
@@ -70,7 +70,7 @@ def _json_lines(
     delays: list[tuple[int, int]],
 ) -> Iterator[str]:
     """One object; its messages are written as they are read."""
-    from vizpub.questions.tracestat import GOSSIPSUB, distribution
+    from vizpub.questions.sums.tracestat import GOSSIPSUB, distribution
 
     fields = {
         "run": counted.run.facts.name,

@@ -20,8 +20,8 @@ from typer.testing import CliRunner, Result
 
 from tests.support.imports import codes_and_imports
 from tests.support.words import tells, unfinished, unknown
-from vizpub.cli.commands.everyday.pictures import ONE_MESSAGE
-from vizpub.cli.commands.everyday.plot import TIMES_PEERS_OR_RUNS
+from vizpub.cli.commands.figures.pictures import ONE_MESSAGE
+from vizpub.cli.commands.figures.plot import TIMES_PEERS_OR_RUNS
 from vizpub.cli.main import _show_log, app
 from vizpub.cli.service import STATES_UNKNOWN
 from vizpub.cli.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from vizpub.questions.groups import (
+from vizpub.questions.attributes.groups import (
     VALUED,
     check_attribute,
     end_of_interval,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vizpub.cli.commands.everyday.drawing import PlotOptions
+from vizpub.cli.commands.figures.drawing import PlotOptions
 from vizpub.cli.options import Window, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import replaced_file

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tests.support.rewriting import rewrite
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage
-from vizpub.questions.totals import Pooled, pool_messages, reporter_count
+from vizpub.questions.sums.totals import Pooled, pool_messages, reporter_count
 from vizpub.runstore.store import open_run
 
 

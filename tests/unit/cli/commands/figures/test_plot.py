@@ -19,9 +19,9 @@ from tests.support.gallery import PAGE, PICTURES, drawn_in, runs_of
 from tests.support.grouped import add_attributes, add_control
 from tests.support.words import tells
 from vizpub.analytics.options import STYLES
-from vizpub.cli.commands.everyday.drawing import APPLIES
-from vizpub.cli.commands.everyday.grouped import CONTROL_SERIES
-from vizpub.cli.commands.everyday.plot import (
+from vizpub.cli.commands.figures.drawing import APPLIES
+from vizpub.cli.commands.figures.grouped import CONTROL_SERIES
+from vizpub.cli.commands.figures.plot import (
     MESSAGES_OR_PART,
     TIMES_OR_WINDOW,
     TIMES_PEERS_OR_RUNS,

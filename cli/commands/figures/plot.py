@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.everyday import film, grouped
-from vizpub.cli.commands.everyday.drawing import (
+from vizpub.cli.commands.figures import film, grouped
+from vizpub.cli.commands.figures.drawing import (
     FILMS,
     METRIC_KINDS,
     Drawing,
@@ -17,7 +17,7 @@ from vizpub.cli.commands.everyday.drawing import (
     check_options,
     title_of,
 )
-from vizpub.cli.commands.everyday.pictures import PICTURES
+from vizpub.cli.commands.figures.pictures import PICTURES
 from vizpub.cli.completion import KINDS, complete_plotted
 from vizpub.cli.options import Output, RunName, Window, comma_list
 from vizpub.cli.settings import Settings

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vizpub.cli.commands.everyday.drawing import Drawing, title_of
+from vizpub.cli.commands.figures.drawing import Drawing, title_of
 from vizpub.cli.options import Window, comma_list
 from vizpub.model.errors import UseError
 
@@ -34,7 +34,7 @@ def draw_groups(
     Raises: UseError for several runs, and for options that do not apply; as Run.metrics.
     """
     from vizpub.analytics.figures import density, distribution, series
-    from vizpub.questions.mixing import ASSORTATIVITY_COLUMNS
+    from vizpub.questions.attributes.mixing import ASSORTATIVITY_COLUMNS
     from vizpub.questions.run import Where
 
     if are_of_control(metrics):
@@ -143,7 +143,7 @@ def colour_groups(
     """
     import pyarrow as pa
 
-    from vizpub.questions.groups import values_at
+    from vizpub.questions.attributes.groups import values_at
 
     if by is None:
         return snapshots

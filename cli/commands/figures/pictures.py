@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vizpub.cli.commands.everyday.drawing import Drawing, title_of
-from vizpub.cli.commands.everyday.grouped import colour_groups
+from vizpub.cli.commands.figures.drawing import Drawing, title_of
+from vizpub.cli.commands.figures.grouped import colour_groups
 from vizpub.cli.options import comma_list
 from vizpub.model.errors import UseError
 

@@ -8,7 +8,7 @@ import pytest
 
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.questions.names import NamedRun
-from vizpub.questions.tracestat import Tracestat, distribution, quantiles, totals
+from vizpub.questions.sums.tracestat import Tracestat, distribution, quantiles, totals
 from vizpub.runstore.store import open_run
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import COUNTS, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from vizpub.questions.additions import PER_INTERVAL_ONLY, add_intervals
+from vizpub.questions.sums.additions import PER_INTERVAL_ONLY, add_intervals
 
 ROWS = [
     {"interval": 0, "peer": 1, "peer_name": "bob", "receptions": 2, "duplicates": None},

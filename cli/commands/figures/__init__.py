@@ -1,0 +1,1 @@
+"""Figures: `vizpub plot`, and the film of one."""

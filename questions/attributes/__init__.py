@@ -1,0 +1,1 @@
+"""Questions about attributes of peers: metrics of groups, and which groups link to which."""
