@@ -1,4 +1,4 @@
-"""`vizpub export`: a run as a file for Gephi (GEXF) or for browsers (HTML), or as CSV."""
+"""`vizpub export`: a run as a file for Gephi (GEXF), browsers (HTML) or netviz, or as CSV."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from vizpub.cli.commands.everyday.bctrace import bctrace
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
 from vizpub.cli.groups import command_group
 from vizpub.cli.options import (
@@ -373,5 +374,7 @@ def check(
 
 
 GROUP = command_group(
-    "export", "Write a run as GEXF, CSV or HTML.", gexf=gexf, csv=csv, html=html, check=check
+    "export",
+    "Write a run as GEXF, CSV or HTML, or a message for netviz.",
+    **{"gexf": gexf, "csv": csv, "html": html, "bctrace": bctrace, "check": check},
 )

@@ -1,0 +1,1 @@
+"""Runs written as traces of other tools."""
