@@ -1,6 +1,7 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
 from vizpub.ingest.sources.base import Source
+from vizpub.ingest.sources.bctrace import Bctrace
 from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
@@ -14,7 +15,7 @@ from vizpub.ingest.sources.vizpub import Vizpub
 from vizpub.model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (
-    *(Reports(), Libp2p(), Interop(), Hermes()),
+    *(Reports(), Libp2p(), Interop(), Hermes(), Bctrace()),
     *(Vizpub(), Nebula(), Deliveries(), Edges()),
 )
 

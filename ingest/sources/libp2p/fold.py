@@ -7,8 +7,8 @@ to it, and the messages it published.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -64,9 +64,11 @@ and those of vizpub.ingest.sources.base.Observed. What is never closed is OPEN.
 class EventFold(KeyFold):
     """A fold that makes TABLES from events."""
 
+    tables: ClassVar[Mapping[str, pa.Schema]] = TABLES
+
     def __init__(self, files: Sequence[str], epoch_us: int, interval_us: int) -> None:
         """Create the fold from the names of the files, and the run's epoch in µs of Unix time."""
-        super().__init__(TABLES, files)
+        super().__init__(self.tables, files)
         self.epoch_us, self._interval_us = epoch_us, interval_us
 
     def start(self) -> None:
@@ -185,6 +187,9 @@ class _FoldedPeer:
         """Take an event of another peer: of its stream to this one, or this one's subscription."""
         if event.type == EventType.JOIN:
             self._topics.begin((event.topic,), at)
+            return
+        if event.type == EventType.LEAVE:
+            self._rows["subscriptions"] += self._topics.end((event.topic,), at)
             return
         stream = (event.peer,)
         if event.type == EventType.STREAM_OPENED:

@@ -70,7 +70,8 @@ class NodeLog:
             if self._peer not in (None, name):
                 raise RecordRefused("a second peer in one file")
             self._peer = name
-            yield TraceEvent(EventType.SEND_RPC, name, _parse_time(values), entries=RpcEntries())
+            time = parse_time(_text(values, "time"))
+            yield TraceEvent(EventType.SEND_RPC, name, time, entries=RpcEntries())
         elif text not in _OF_LOGGER:
             yield from self._entry(values, text)
 
@@ -85,7 +86,7 @@ class NodeLog:
         self.is_partial &= text == "Received Message"
         is_needed = text != "Received Message"
         time, remote_peer = (
-            _parse_time(values),
+            parse_time(_text(values, "time")),
             _text(values, end) if is_needed else _optional_text(values, end),
         )
         topic = _optional_text(values, "topic")
@@ -141,9 +142,9 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _parse_time(values: Mapping[str, Any]) -> int:
-    """Return the time of a line in nanoseconds of Unix time. Raises: RecordRefused."""
-    match = _TIME.fullmatch(_text(values, "time"))
+def parse_time(text: str) -> int:
+    """Return a time of RFC 3339 in nanoseconds of Unix time. Raises: RecordRefused."""
+    match = _TIME.fullmatch(text)
     try:
         if match is None:
             raise ValueError
