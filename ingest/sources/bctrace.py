@@ -57,6 +57,7 @@ UNLISTED = "peers that the header does not list"
 _TABLES = {**TABLES, **{name: OBSERVED[name] for name in ("presence", "attributes")}}
 _ETHP2P = "ethp2p"
 _KEYS = {"v", "nodes", "topology"}
+_FIRST_DAY_NS = 86_400 * 10**9
 _PUBLISHER = 0
 """The role of a session's peer that publishes."""
 _OF_NODE = -1
@@ -129,8 +130,12 @@ class Bctrace(Libp2p):
         return _TraceFold(source_input.paths, fold.epoch_us, interval_us)
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
-        """Describe the run like Libp2p; sessions of ethp2p tell neither duplicates nor refusals."""
+        """Describe the run like Libp2p; sessions of ethp2p tell neither duplicates nor refusals.
+        Traces that do not know when they began give 1970.
+        """
         description = super().describe(counted, options)
+        if counted["first"] < _FIRST_DAY_NS:
+            description = replace(description, epoch=None)
         if _ETHP2P not in counted["protocols"]:
             return description
         unknown = (*description.unknown, DUPLICATES, "rejections")
