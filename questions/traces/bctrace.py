@@ -108,9 +108,9 @@ def write_bctrace(
 ) -> TraceCounts:
     """Write the trace of a message, with links of these layers (null = those that metrics count).
 
-    Raises: UnknownName, AmbiguousName; UseError where no time of the message is known.
+    Raises: UnknownName, AmbiguousName; UseError where no time of the message's arrivals is known.
     """
-    run.facts.check_known("receptions", TIMES)
+    run.facts.check_known("receptions")
     number = run.message_index(message)
     shown = _SHOWN.format(
         of_layers=OF_LAYERS,
@@ -124,9 +124,9 @@ def write_bctrace(
         "layers": None if chosen is None else list(chosen),
     }
     events = read_answer(run.stored, shown + _EVENTS, **values).to_pylist()
-    if not events:
+    if not events or not run.facts.knows(TIMES):
         raise UseError(
-            f"{NO_TIME} '{message}': export it hop by hop, with: "
+            f"{NO_TIME} '{message}', and netviz plays by time: export it hop by hop, with: "
             f"vizpub export gexf {run.facts.name} --message {message}"
         )
     attributes = rows_of(run, "attributes")

@@ -166,6 +166,17 @@ def test_nodes_of_the_header_are_there_all_along_with_what_the_topology_says(
     assert (found.told.epoch, found.told.clock.last) == ("2026-03-28T00:00:01Z", 0)
 
 
+def test_files_of_hosts_are_one_run_each_with_its_own_beginning(tmp_path: Path) -> None:
+    later = {**HEADER, "t0": "2026-03-28T00:00:00.5+00:00"}
+    one = written(tmp_path / "one", HEADER, [0, 0, "mg", "1", "t"])
+    found = take(one, written(tmp_path / "two", later, [7, 1, "mg", "n0", "t"]))
+    assert found.rows("links", "src", "dst", "valid_from") == {
+        ("n0", "n1", 0), ("n1", "n0", 500_007)
+    }  # fmt: skip
+    undated = take(written(tmp_path / "undated", {**HEADER, "t0": None}, [7, 1, "tj", "t"]))
+    assert undated.told.epoch is None
+
+
 def test_sessions_of_ethp2p_are_publications_and_first_arrivals(tmp_path: Path) -> None:
     events = (
         [0, 0, "ph", "1", 1, ["t"]],

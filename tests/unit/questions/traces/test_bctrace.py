@@ -14,7 +14,6 @@ from tests.support.grouped import play_groups
 from tests.support.played import Played, write_play
 from tests.support.words import naming
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.model.run import TIMES
 from vizpub.questions.names import NamedRun
 from vizpub.questions.traces.bctrace import NO_TIME, UNDATED, write_bctrace
 from vizpub.runstore.store import open_run
@@ -140,5 +139,5 @@ def test_message_that_cannot_be_played_is_an_error(tmp_path: Path) -> None:
     for row in made.rows["receptions"]:
         row["time_us"] = None
     write_play(tmp_path / "untimed", replace(made, name="untimed"))
-    with pytest.raises(UseError, match=naming("'untimed'", TIMES)):
+    with pytest.raises(UseError, match=naming(NO_TIME, "vizpub export gexf untimed")):
         lines_of(NamedRun(open_run(tmp_path / "untimed", "untimed")), "m4")
