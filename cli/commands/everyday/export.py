@@ -376,5 +376,9 @@ def check(
 GROUP = command_group(
     "export",
     "Write a run as GEXF, CSV or HTML, or a message for netviz.",
-    **{"gexf": gexf, "csv": csv, "html": html, "bctrace": bctrace, "check": check},
+    gexf=gexf,
+    csv=csv,
+    html=html,
+    bctrace=bctrace,
+    check=check,
 )

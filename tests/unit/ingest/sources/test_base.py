@@ -21,6 +21,7 @@ LINES = {
     "reports": b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}',
     "libp2p": b'{"type":9,"peerID":"ACQI","timestamp":9,"join":{"topic":"news"}}',
     "interop": b'{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"PeerID","id":"12D3"}',
+    "bctrace": b'{"v":1,"nodes":["n0"],"topology":{}}\n[0,0,"tj","news"]',
     "nebula": b'{"PeerID":"a","NeighborIDs":["b"],"ErrorBits":"0000000000000000"}',
     "deliveries": b"msg,node,prev_node,t_us\n0,1,1,0",
     "edges": b"src,dst\n1,2",
