@@ -151,6 +151,7 @@ class Bctrace(Libp2p):
             presence="FROM folded.presence",
             attributes="FROM folded.attributes",
             traffic=None,
+            control=None,
             functions=(),
         )
 
