@@ -21,7 +21,7 @@ ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 COMMANDS = (
     "ingest metrics plot explore compare topic path message query sql cypher demo doctor "
-    "export.gexf export.csv export.html export.check "
+    "export.gexf export.csv export.html export.bctrace export.check "
     "runs.list runs.show runs.log runs.summary runs.tables runs.path runs.files runs.check "
     "runs.settle runs.export runs.import runs.remove "
     "neo4j.load neo4j.verify neo4j.rebuild neo4j.start neo4j.stop neo4j.status neo4j.browser "
