@@ -16,7 +16,7 @@ import { showLink, showPeer, showTopic } from "./thing.js";
 import { ViewsMenu } from "./viewsmenu.js";
 
 const page = document.getElementById("page");
-const body = h("div", { id: "screen" });
+let body = h("div", { id: "screen" });
 const nav = h("nav", { "aria-label": "Screens" });
 const find = h("div", {});
 const about = h("div", { class: "menus" });
@@ -43,22 +43,26 @@ async function route() {
   settle();
   shown?.close?.();
   globalThis.explorer = shown = null;
+  // Each has a place of its own: what comes too late fills one that is not on the page any more.
+  const place = h("div", { id: "screen" });
+  body.replaceWith(place);
+  body = place;
   try {
     if (wanted.screen === "runs") {
       Run.forget();
-      await showRuns(body);
+      await showRuns(place);
     } else {
-      const screen = await SCREENS[wanted.screen](body, wanted.run, wanted.state);
-      const now = readAddress(); // another one may have been chosen meanwhile
-      if (now.run !== wanted.run || now.screen !== wanted.screen) return screen.close();
+      const screen = await SCREENS[wanted.screen](place, wanted.run, wanted.state);
+      if (body !== place) return screen.close(); // another one was chosen meanwhile
       globalThis.explorer = shown = screen;
     }
-    navigate(wanted);
+    if (body === place) navigate(wanted);
   } catch (error) {
+    if (body !== place) return;
     Run.forget();
     navigate({ screen: "" });
     document.title = "vizpub";
-    fill(body, h("main", { class: "waiting" },
+    fill(place, h("main", { class: "waiting" },
       h("p", { role: "alert" }, error.message), h("p", {}, h("a", { href: "#/" }, carrier.run ? "Overlay" : "All runs"))));
   }
 }

@@ -53,7 +53,7 @@ export class ViewsMenu {
   _show() {
     const { fixed, list } = this._views, isEmpty = !fixed.length && !list.length;
     const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: async () => {
-      const text = await file.files[0].text();
+      const text = await file.files[0].text().catch(() => ""); // it was changed or removed meanwhile
       this._change(() => this._views.add(text), (count) => `Imported ${amount(count, "view")}.`);
     } });
     const part = (title, views, canChange) => views.length > 0 && [h("h3", {}, title),

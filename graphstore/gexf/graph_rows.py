@@ -67,9 +67,9 @@ class GraphRows:
         return (SubscriptionRow(*row) for row in rows)
 
     def attributes(self, first_tick: int, last_tick: int) -> Iterable[AttributeRow]:
-        """No attributes: Neo4j does not hold them."""
-        del first_tick, last_tick
-        return ()
+        """The attributes of all peers."""
+        rows = self._chunks("attributes", first_tick=first_tick, last_tick=last_tick)
+        return (AttributeRow(*row) for row in rows)
 
     def links(
         self, first_tick: int, last_tick: int, layers: Sequence[str] | None

@@ -101,7 +101,7 @@ class ExportRows(Protocol):
         """The subscriptions of all peers."""
 
     def attributes(self, first_tick: int, last_tick: int) -> Iterable[AttributeRow]:
-        """The attributes of all peers; none from Neo4j, which does not hold them."""
+        """The attributes of all peers."""
 
     def links(
         self, first_tick: int, last_tick: int, layers: Sequence[str] | None

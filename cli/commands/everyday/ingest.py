@@ -57,8 +57,8 @@ class ReadingOptions:
     source: Annotated[
         str,
         typer.Option(
-            metavar="|".join(SOURCES),
-            help="Format of the input.",
+            metavar="FORMAT",
+            help=f"Format of the input: {', '.join(SOURCES[:-1])} or {SOURCES[-1]}.",
             autocompletion=complete_sources,
         ),
     ] = "auto"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.integration.explorer.conftest import Looking
 from tests.support.few import few
@@ -261,6 +261,25 @@ def test_screen_of_runs_leads_to_each(look: Look, plays: Plays) -> None:
     page.get_by_role("link", name="intervals", exact=True).click()
     looking.wait()
     expect(page.get_by_role("heading", level=1)).to_have_text("intervals")
+
+
+def test_screen_that_comes_too_late_is_not_shown(look: Look, plays: Plays) -> None:
+    looking = look(own=True)
+    page, held = looking.page, list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/runs", hold)
+    page.goto(looking.address)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    page.evaluate("() => { location.hash = '#/run/intervals/overlay' }")
+    looking.wait()
+    with page.expect_response("**/api/runs"):
+        held[0].continue_()
+    page.evaluate("() => new Promise((resolve) => setTimeout(resolve, 100))")
+    expect(page.get_by_role("heading", level=1)).to_have_text("intervals")
+    expect(page.get_by_role("link", name="Tables", exact=True)).to_be_visible()
 
 
 def test_unknown_run_is_said_with_a_way_out(look: Look) -> None:

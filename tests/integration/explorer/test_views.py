@@ -156,7 +156,8 @@ def test_hostile_views_are_text(look: Look, plays: dict[str, Played], tmp_path: 
     ]
     links = menu(page).get_by_role("link").evaluate_all("all => all.map(one => one.href)")
     assert all(link.startswith(f"{looking.address}#/run/intervals/") for link in links)
-    for content in ("no JSON", "[]", '{"run": "intervals", "views": [3]}'):
+    for number, content in enumerate(("no JSON", "[]", '{"run": "intervals", "views": [3]}')):
+        file = tmp_path / f"{number}.json"  # the page may still read the one before
         file.write_text(content, "utf-8")
         menu(page).locator("input[type=file]").set_input_files(file)
         expect(page.locator(".menu [role=status]").first).to_contain_text("no file of views")

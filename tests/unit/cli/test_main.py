@@ -220,7 +220,7 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("metrics mondy", unknown("run", "mondy", "monday")),
         ("metrics half", unfinished("half", "ingesting")),
         ("metrics ../monday", NO_NAME_OF_A_RUN),
-        ("metrics monday peer", unknown("table", "metrics/peer", "metrics/peers")),
+        ("metrics monday peer", unknown("table of metrics", "peer", "peers")),
         (
             "metrics monday --columns diametr",
             unknown("metrics/overlay column", "diametr", "diameter"),
