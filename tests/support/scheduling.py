@@ -7,7 +7,6 @@ first, so that no process works alone in the end; in a random order, too.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
@@ -21,20 +20,18 @@ from tests.support.record import Record
 NEO4J, SPARK, BROWSER, NONE = range(4)
 """What files need most."""
 
-_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.neo4j", re.MULTILINE)
-
 NEW_S = 2.0
 """What a test costs whose seconds are not recorded."""
 
 
 @cache
 def need_of(file: str) -> int:
-    """Return it by the file's folder, and by the marks of all its tests."""
+    """Return it by the file's folder, and by its marks: a server that is needed once is started."""
     if file.startswith("tests/integration/explorer/"):
         return BROWSER
     if not file.startswith("tests/integration/"):
         return NONE
-    return NEO4J if _MARK.search((ROOT / file).read_text("utf-8")) else SPARK
+    return NEO4J if "pytest.mark.neo4j" in (ROOT / file).read_text("utf-8") else SPARK
 
 
 def turn_of(file: str, place: int) -> int:

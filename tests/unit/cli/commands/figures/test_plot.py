@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,8 @@ VALUES: dict[str, tuple[str, str]] = {
     "--style": ("paper", "dark"),
 }
 """Two values of each option that give different figures."""
+NEEDED = {(option, "series") for option in ("--peer", "--topic", "--by")}
+"""Options without which their metric has no such figure."""
 VALUES_OF = {
     ("METRIC|MESSAGE", "coverage"): ("m0", "m1"),
     ("METRIC|MESSAGE", "tree"): ("m0", "m1"),
@@ -68,24 +71,58 @@ VALUES_OF = {
 @pytest.fixture
 def draw(workspace: Path, tmp_path: Path) -> Call:
     """Draw a figure of the run `monday`."""
+    return drawing(workspace, tmp_path)
 
+
+def drawing(workspace: Path, folder: Path) -> Call:
     def call(*words: str, file: str = "figure.svg") -> Result:
-        path = str(tmp_path / file)
+        path = str(folder / file)
         where = ["--workspace", str(workspace), "plot", "monday"]
         return CliRunner().invoke(app, [*where, *words, "-o", path])
 
     return call
 
 
+@pytest.fixture(scope="module")
+def figure(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Draw a figure of `monday`, once for all tests, and return its SVG; "" without data.
+
+    The run has attributes, and there are runs of two other systems.
+    """
+    workspace = tmp_path_factory.mktemp("plot")
+    shutil.copytree(made_once, workspace, symlinks=True, dirs_exist_ok=True)
+    add_client_and_country(workspace)
+    add_two_systems(workspace)
+    draw = drawing(workspace, workspace)
+
+    @cache
+    def svg(*words: str) -> str:
+        result = draw(*words)
+        if result.exit_code == 2 and "nothing to plot" in result.stderr:
+            return ""
+        assert result.exit_code == 0, result.stderr
+        return (workspace / "figure.svg").read_text("utf-8")
+
+    return svg
+
+
 @pytest.fixture
 def attributes(workspace: Path) -> None:
     """Attributes of the peers of `monday`."""
+    add_client_and_country(workspace)
+
+
+def add_client_and_country(workspace: Path) -> None:
     add_attributes(workspace, "monday", client="ab a", country="xyxy")
 
 
 @pytest.fixture
 def two_more(workspace: Path) -> None:
     """Runs of two other systems."""
+    add_two_systems(workspace)
+
+
+def add_two_systems(workspace: Path) -> None:
     stored = open_run(workspace, "monday")
     for name, system in (("other", "scribe"), ("third", "gossip")):
         folder = workspace / "runs" / name
@@ -110,31 +147,26 @@ def given(option: str, value: str) -> list[str]:
 
 
 # What has an option of one kind of distribution has it of the other.
-@pytest.mark.usefixtures("attributes")
 @pytest.mark.parametrize("kind", few(KINDS, [kind for kind in KINDS if kind != "ccdf"]))
 @pytest.mark.parametrize("option", APPLIES)
 def test_option_changes_the_figure_or_is_refused_with_the_kinds_that_it_applies_to(
-    draw: Call, tmp_path: Path, request: pytest.FixtureRequest, kind: str, option: str
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, option: str
 ) -> None:
-    if option == "--with":
-        request.getfixturevalue("two_more")
     of_metrics = ("network_size", "links") if kind == "series" else ("degree", "subscribers")
-    default = VALUES.get(option, of_metrics)
-    values = VALUES_OF.get((option, kind), default)
+    values = VALUES_OF.get((option, kind), VALUES.get(option, of_metrics))
     words = [*subject(kind, option), "--kind", kind]
-    if kind not in APPLIES[option]:
-        result = draw(*words, *given(option, values[0]))
-        assert result.exit_code == 2, result.output
-        tells(result.stderr, option, f"--kind {kind}", *APPLIES[option])
-        assert not list(tmp_path.glob("figure.*"))
+    if kind in APPLIES[option]:
+        figure = request.getfixturevalue("figure")
+        # The first is the figure without the option, where there is one: several options share it.
+        changed = [[*words, *given(option, value)] for value in values]
+        needed = option == "METRIC|MESSAGE" or (option, kind) in NEEDED
+        first, *others = changed if needed else [words, *changed]
+        assert any(figure(*other) != figure(*first) for other in others)
         return
-    figures = []
-    for value in values:
-        result = draw(*words, *given(option, value))
-        refused = result.exit_code == 2 and ("nothing to plot" in result.stderr)
-        assert refused or result.exit_code == 0, result.stderr
-        figures.append("" if refused else (tmp_path / "figure.svg").read_text("utf-8"))
-    assert figures[0] != figures[1]
+    result = request.getfixturevalue("draw")(*words, *given(option, values[0]))
+    assert result.exit_code == 2, result.output
+    tells(result.stderr, option, f"--kind {kind}", *APPLIES[option])
+    assert not list(tmp_path.glob("figure.*"))
 
 
 @pytest.mark.parametrize("kind", ["overlay", "tree"])
