@@ -11,7 +11,7 @@ import pyarrow as pa
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE, PUBLICATION_TIMES, TIMES
 from vizpub.model.tables import table
-from vizpub.questions.names import NamedRun, Where, window_of
+from vizpub.questions.names import NamedRun, Where, part_of, window_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
 
 PUBLICATION_UNKNOWN = "the publication was not reported"
@@ -217,7 +217,6 @@ def coverage_times(run: NamedRun, where: Where, within_us: int | None = None) ->
         run.stored,
         statement,
         within=within_us,
-        topic=None if where.topic is None else run.topic_index(where.topic),
-        peer=None if where.peer is None else run.peer_index(where.peer),
+        **part_of(run, where),
         **window_of(run, where),
     )

@@ -127,3 +127,11 @@ def window_of(run: NamedRun, where: Where) -> dict[str, int]:
         "first": run.clock.first if first is None else first,
         "last": run.clock.last if last is None else last,
     }
+
+
+def part_of(run: NamedRun, where: Where) -> dict[str, int | None]:
+    """The values of $peer and $topic, null = all. Raises: UnknownName, AmbiguousName."""
+    return {
+        "peer": None if where.peer is None else run.peer_index(where.peer),
+        "topic": None if where.topic is None else run.topic_index(where.topic),
+    }

@@ -43,7 +43,7 @@ from vizpub.questions.control import control_by_kind
 from vizpub.questions.deliveries import count_reasons, coverage_times, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
-from vizpub.questions.names import NAMED, Where
+from vizpub.questions.names import NAMED, Where, part_of
 from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
@@ -205,12 +205,7 @@ class Run(ChurningRun):
         peers are unknown.
         """
         where = where or Where()
-        values = {
-            "first": where.first,
-            "last": where.last,
-            "peer": None if where.peer is None else self.peer_index(where.peer),
-            "topic": None if where.topic is None else self.topic_index(where.topic),
-        }
+        values = {"first": where.first, "last": where.last} | part_of(self, where)
         chosen = {name: value for name, value in values.items() if value is not None}
         conditions = [_OF_DELIVERIES[name] for name in chosen]
         rows = delays(self, " AND ".join(conditions) or "true", **chosen)

@@ -15,7 +15,7 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import COUNTS
 from vizpub.model.run import AUDIENCE, DUPLICATES
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.names import NamedRun, Where, window_of
+from vizpub.questions.names import NamedRun, Where, part_of, window_of
 from vizpub.questions.snapshots import alive
 from vizpub.questions.sql import read_answer
 
@@ -249,10 +249,7 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
     """
     check_attribute(run, key)
     run.facts.check_known("metrics/messages", *(["receptions"] if receivers else []))
-    values: dict[str, object] = {
-        "topic": None if where.topic is None else run.topic_index(where.topic),
-        "peer": None if where.peer is None else run.peer_index(where.peer),
-    }
+    values: dict[str, object] = dict(part_of(run, where))
     if receivers:
         values |= {
             "audience": run.stored.has("missed") and run.facts.knows(AUDIENCE),
@@ -285,7 +282,7 @@ def topics_by_group(run: NamedRun, key: str, where: Where) -> pa.Table:
         holds_then=holds_at("tick"),
         holds_there=holds_at("r.tick"),
         **same,
-        topic=None if where.topic is None else run.topic_index(where.topic),
+        topic=part_of(run, where)["topic"],
         has_members=run.facts.knows("subscriptions") and run.facts.knows("presence"),
         has_messages=run.stored.has("metrics/messages"),
         all_listed=run.stored.has("receptions") and run.facts.knows(DUPLICATES),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vizpub.questions.attributes.groups import VALUED, check_attribute, holds_at
-from vizpub.questions.names import NamedRun, Where
+from vizpub.questions.names import NamedRun, Where, part_of
 
 BY_TOPIC = "topic"
 OF_PART = "($topic IS NULL OR topic = $topic) AND ($peer IS NULL OR peer = $peer)"
@@ -58,10 +58,6 @@ class Key:
         return {"key": self.by} if self.is_attribute else {}
 
 
-def part_of(run: NamedRun, where: Where, layers: Sequence[str] | None) -> dict[str, object]:
-    """The values of $topic, $peer and $layers. Raises: UnknownName."""
-    return {
-        "topic": None if where.topic is None else run.topic_index(where.topic),
-        "peer": None if where.peer is None else run.peer_index(where.peer),
-        "layers": list(run.counted_layers(layers) or ()) or None,
-    }
+def links_of(run: NamedRun, where: Where, layers: Sequence[str] | None) -> dict[str, object]:
+    """The values of $peer, $topic and $layers. Raises: UnknownName."""
+    return {**part_of(run, where), "layers": list(run.counted_layers(layers) or ()) or None}

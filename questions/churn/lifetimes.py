@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from vizpub.questions.churn.keys import OF_PART, Key, part_of
+from vizpub.questions.churn.keys import OF_PART, Key, links_of
 from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where
 from vizpub.questions.sql import OF_LAYERS, read_answer
@@ -113,5 +113,7 @@ def _answer(
         "end": (last + 1) * ticks,
         "all": layers is None,
     }
-    rows = read_answer(run.stored, statement, **values, **part_of(run, where, layers), **key.values)
+    rows = read_answer(
+        run.stored, statement, **values, **links_of(run, where, layers), **key.values
+    )
     return run.with_names(rows)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from vizpub.questions.attributes.groups import end_of_interval, sampled_by
-from vizpub.questions.churn.keys import OF_PART, Key, part_of
+from vizpub.questions.churn.keys import OF_PART, Key, links_of
 from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, window_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
@@ -139,5 +139,7 @@ def turnover(
         "low": degrees[0],
         "high": degrees[1],
     }
-    rows = read_answer(run.stored, statement, **values, **part_of(run, where, layers), **key.values)
+    rows = read_answer(
+        run.stored, statement, **values, **links_of(run, where, layers), **key.values
+    )
     return run.with_names(rows)
