@@ -21,6 +21,8 @@ def _names(*columns: str) -> list[tuple[str, pa.DataType]]:
     return [(column, pa.string()) for column in columns]
 
 
+GAUGES = pa.schema([*_names("peer"), _AT[1], *_names("gauge"), ("value", pa.float64())])
+"""Schema of a folded table that only some sources have."""
 OBSERVED: Mapping[str, pa.Schema] = {
     "presence": pa.schema([*_names("peer"), *_PERIOD]),
     "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_PERIOD]),

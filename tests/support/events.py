@@ -18,7 +18,7 @@ _OTHER = {
     **dict.fromkeys(
         (EventType.REJECT, EventType.DUPLICATE, EventType.DELIVER, EventType.RECV_RPC), FROM
     ),
-    **dict.fromkeys((EventType.SEND_RPC, EventType.DROP_RPC), TO),
+    **dict.fromkeys((EventType.SEND_RPC, EventType.DROP_RPC, EventType.SEND_RPC_COMPLETED), TO),
 }
 
 
@@ -32,6 +32,7 @@ class Happened(NamedTuple):
     topic: str | None = None
     message: str | None = None
     meta: dict[str, Any] | None = None
+    write_ns: int | None = None
 
     @property
     def us(self) -> int:
@@ -46,6 +47,7 @@ class Happened(NamedTuple):
             "topic": self.topic,
             "messageID": self.message and b64encode(self.message.encode()).decode(),
             "meta": self.meta,
+            "writeDurationNanos": self.write_ns,
         }
         payload = {name: value for name, value in told.items() if value is not None}
         head = {"type": int(self.type), "peerID": named(self.peer), "timestamp": self.ns}

@@ -31,6 +31,7 @@ class EventType(IntEnum):
     LEAVE = 10
     GRAFT = 11
     PRUNE = 12
+    SEND_RPC_COMPLETED = 13
 
 
 KNOWN = frozenset(EventType)
@@ -48,6 +49,7 @@ SPELLINGS = {
     EventType.LEAVE: ("leave",),
     EventType.GRAFT: ("graft",),
     EventType.PRUNE: ("prune",),
+    EventType.SEND_RPC_COMPLETED: ("sendRPCCompleted",),
 }
 """The key of each type's payload; the second one was written up to v0.15."""
 
@@ -134,6 +136,8 @@ class TraceEvent(msgspec.Struct, array_like=True, gc=False):
     proto: str | None = None
     entries: RpcEntries | None = None
     """What an RPC has."""
+    write_ns: int | None = None
+    """How long the write of an RPC to its stream took."""
 
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
@@ -149,6 +153,7 @@ _KEYS = {
     "time": "timestamp",
     "message": "messageID",
     "other": "the other peer's id",
+    "write_ns": "writeDurationNanos",
 }
 
 
@@ -167,6 +172,8 @@ def make_event(values: Mapping[str, Any]) -> TraceEvent | None:
     for name, types in _NEEDED.items():
         if values["type"] in types:
             _check_present(values, name)
+    if values["type"] == EventType.SEND_RPC_COMPLETED:
+        _check_number(values, "write_ns")
     for name in ("peer", "other", "message"):
         if (value := values.get(name)) is not None and not _BASE64.fullmatch(value):
             raise RecordRefused(f"not base64: {_KEYS[name]}")

@@ -45,6 +45,8 @@ class TraceTally(RecordTally):
     """Deliveries that name the previous hop."""
     own_rejections: int = 0
     """Rejections of a message by its own publisher."""
+    writes: int = 0
+    """RPCs whose write has ended, with its duration."""
     named: int = 0
     """Streams to peers without events of their own."""
     logs: int = 0
@@ -70,6 +72,7 @@ class TraceTally(RecordTally):
             self.with_previous_hop += event.other is not None
         elif event.type == EventType.REJECT:
             self.own_rejections += event.other == event.peer
+        self.writes += event.write_ns is not None
         self.extend(event.time, event.time)
 
     def copy(self, files: list[str]) -> None:

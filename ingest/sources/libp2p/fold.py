@@ -14,10 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from vizpub.ingest.inputs.reader import InputRow
-from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.folded import GAUGES, OBSERVED
 from vizpub.ingest.sources.libp2p.control import ControlCounts
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceTally
+from vizpub.ingest.sources.libp2p.writes import WriteTimes
 from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts, count_name
 from vizpub.model.clock import OPEN
 from vizpub.reports.fields import INT32
@@ -44,6 +45,7 @@ TABLES: dict[str, pa.Schema] = {
     "traffic": pa.schema(
         [("peer", pa.string()), *_PERIOD, *((name, pa.int64()) for name in COUNTED)]
     ),
+    "gauges": GAUGES,
     **{
         name: of for name, of in OBSERVED.items() if name not in ("presence", "roles", "attributes")
     },
@@ -57,6 +59,7 @@ named      streams from src to a peer that has no event of its own so far
 links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
+gauges     of the writes in an interval (vizpub.ingest.sources.libp2p.writes)
 and those of vizpub.ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
@@ -119,7 +122,7 @@ class _FoldedPeer:
         self._end: int | None = None
         self._named = 0
         self._streams, self._mesh, self._topics, self._held = (_OpenPeriods(name) for _ in range(4))
-        self._traffic = _PeerTraffic(name, rows["traffic"], rows["control"])
+        self._traffic = _PeerTraffic(name, rows)
         self._published: set[str | None] = set()
         self._arrivals = 0
 
@@ -265,19 +268,21 @@ def _limit_interval(interval: int) -> int:
 class _PeerTraffic:
     """The traffic of a peer by interval."""
 
-    def __init__(
-        self, peer: str, rows: list[tuple[Any, ...]], control_rows: list[tuple[Any, ...]]
-    ) -> None:
-        self._peer, self._rows, self._control_rows = peer, rows, control_rows
+    def __init__(self, peer: str, rows: RowsByTable) -> None:
+        self._peer, self._rows, self._control_rows = peer, rows["traffic"], rows["control"]
+        self._gauge_rows = rows["gauges"]
         self._interval: int | None = None
         self._sums = [0] * len(COUNTED)
         self._control = ControlCounts()
+        self._writes = WriteTimes()
 
     def count(self, event: TraceEvent, interval: int) -> None:
         """Add an event. A trace is complete, so an interval without events has no traffic."""
         if interval != self._interval:
             self.end(interval)
             self._interval = interval
+        if event.write_ns is not None:
+            self._writes.add(event.write_ns)
         if event.entries is None:
             return
         self._control.count(event)
@@ -295,6 +300,7 @@ class _PeerTraffic:
             over, interval = self._interval + 1, _limit_interval(self._interval)
             self._rows.append((self._peer, self._interval, over, *self._sums))
             self._control_rows += ((self._peer, interval, *of) for of in self._control.take())
+            self._gauge_rows += ((self._peer, interval, *of) for of in self._writes.take().items())
             self._sums = [0] * len(COUNTED)
             if following is not None and following > over:
                 self._rows.append((self._peer, over, following, *self._sums))

@@ -27,7 +27,7 @@ _OBJECTS, _TEXTS = "objects", "texts"
 _EITHER = "object or objects"
 """The kind of names that both a payload and a list of an RPC have."""
 _KINDS: dict[str, Any] = {
-    **dict.fromkeys(("type", "timestamp"), int),
+    **dict.fromkeys(("type", "timestamp", "writeDurationNanos"), int),
     **dict.fromkeys(
         ("peerID", "messageID", "topic", "receivedFrom", "sendTo", "proto", "reason"), str
     ),
@@ -75,6 +75,7 @@ def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
         "reason": payload.get("reason"),
         "proto": payload.get("proto"),
         "entries": _entries(payload.get("meta") or {}) if number in RPCS else None,
+        "write_ns": payload.get("writeDurationNanos"),
     }, seen.unknown
 
 

@@ -36,12 +36,13 @@ _SCHEMA = {
     "TraceEvent": "type:int32 peerID:bytes timestamp:int64 publishMessage:Message"
     " rejectMessage:Reject duplicateMessage:Duplicate deliverMessage:Message"
     " onNewOutboundStream:Stream onClosedOutboundStream:Stream recvRPC:RPC sendRPC:RPC"
-    " dropRPC:RPC join:Join leave:Leave graft:Mesh prune:Mesh",
+    " dropRPC:RPC join:Join leave:Leave graft:Mesh prune:Mesh sendRPCCompleted:Written",
     "Message": "messageID:bytes topic:bytes other:bytes",
     "Reject": "messageID:bytes other:bytes reason:bytes topic:bytes",
     "Duplicate": "messageID:bytes other:bytes topic:bytes",
     "Stream": "other:bytes proto:bytes",
     "RPC": "other:bytes meta:Meta",
+    "Written": "other:bytes meta:Meta write_ns:int64",
     "Join": "topic:bytes",
     "Leave": "- topic:bytes",
     "Mesh": "other:bytes topic:bytes",
@@ -100,6 +101,7 @@ def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
             "message": _base64(payload.get("messageID")),
             **{name: payload[name].decode() for name in _TEXTS if name in payload},
             "entries": _entries(payload.get("meta")) if kind in RPCS else None,
+            "write_ns": payload.get("write_ns"),
         }, unknown_fields(event, len(record))
     except DecodeError as error:
         raise RecordRefused("not a TraceEvent") from error

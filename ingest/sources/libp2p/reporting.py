@@ -18,6 +18,7 @@ from vizpub.ingest.sources.libp2p.control import ControlCounts
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS
 from vizpub.ingest.sources.libp2p.presence import find_held
+from vizpub.ingest.sources.libp2p.writes import WriteTimes
 from vizpub.reports.records import ControlKind, Report
 
 Json = dict[str, Any]
@@ -47,6 +48,7 @@ class _ReportingPeer:
     published: dict[str, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     control: ControlCounts = field(default_factory=ControlCounts)
+    writes: WriteTimes = field(default_factory=WriteTimes)
     sent: list[Json] = field(default_factory=list)
     received: list[Json] = field(default_factory=list)
 
@@ -74,6 +76,8 @@ class _ReportingPeer:
                 self._receive(event, at)
             case EventType.SEND_RPC | EventType.RECV_RPC | EventType.DROP_RPC:
                 self._count(event)
+            case EventType.SEND_RPC_COMPLETED if event.write_ns is not None:
+                self.writes.add(event.write_ns)
 
     def _count(self, event: TraceEvent) -> None:
         """Count an RPC and its entries."""
@@ -136,7 +140,7 @@ class _ReportingPeer:
             "control_kinds": [ControlKind(*of).to_json() for of in self.control.take()],
             "rpcs_sent": counts["rpcs_sent"],
             "rpcs_received": counts["rpcs_received"],
-            "gauges": {"dropped": counts["dropped"]},
+            "gauges": {"dropped": counts["dropped"], **self.writes.take()},
             "sent": self.sent,
             "received": self.received,
         }

@@ -153,6 +153,7 @@ class Libp2p(Source):
             subscriptions="FROM folded.subscriptions",
             traffic=_traffic_text(run.clock),
             control="FROM folded.control",
+            gauges="FROM folded.gauges" if TraceTally.of(run.totals).writes else None,
             publications="FROM folded.publications",
             receptions="FROM folded.receptions",
             rejections="FROM folded.rejections",

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from vizpub.analytics import steps
 from vizpub.ingest.inputs.reader import InputRow, RowKind
-from vizpub.ingest.sources.folded import CARRIED, OBSERVED
+from vizpub.ingest.sources.folded import CARRIED, GAUGES, OBSERVED
 from vizpub.ingest.sources.reports.facts import COUNTERS, ReportTally
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
 from vizpub.ingest.tasks.fold import RowFold, RunCounts, rows_of, with_names
@@ -37,14 +37,7 @@ TABLES: dict[str, pa.Schema] = {
         [("peer", pa.string()), ("interval", pa.int32())]
         + [(name, pa.int64()) for name in COUNTERS]
     ),
-    "gauges": pa.schema(
-        [
-            ("peer", pa.string()),
-            ("interval", pa.int32()),
-            ("gauge", pa.string()),
-            ("value", pa.float64()),
-        ]
-    ),
+    "gauges": GAUGES,
     "unreported": pa.schema(
         [
             ("peer", pa.string()),

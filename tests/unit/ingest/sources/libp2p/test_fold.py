@@ -348,6 +348,30 @@ def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None
     ) == len(each)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_gauges_of_writes_equal_the_sums_of_intervals(tmp_path: Path, seed: int) -> None:
+    """What is written was counted when it was sent."""
+    rng, meta = random.Random(seed), {"messages": [{}], "control": {"graft": [{}]}}
+    events, expected = [at(0, EventType.JOIN, "a", topic="t")], defaultdict(list)
+    for us in sorted(rng.choices(range(300), k=40)):
+        peer, write_ns = rng.choice("ab"), rng.choice([0, 700, 40_000])
+        written = EventType.SEND_RPC_COMPLETED
+        events.append(at(us, written, peer, "c", meta=meta, write_ns=write_ns))
+        expected[peer, us // 10].append(write_ns)
+    found = folded(tmp_path, events, interval_us=10)
+    assert sorted(rows(found, "gauges", "peer", "interval", "gauge", "value")) == sorted(
+        (*of, gauge, value)
+        for of, each in expected.items()
+        for gauge, value in {
+            "rpc_writes": len(each),
+            "rpc_write_us": pytest.approx(sum(each) / 1000),
+            "rpc_write_us_max": max(each) / 1000,
+        }.items()
+    )
+    assert not found.tables["control"].num_rows
+    assert not any(row["rpcs_sent"] for row in found.tables["traffic"].to_pylist())
+
+
 def test_silence_of_years_is_one_row(tmp_path: Path) -> None:
     events = [at(0, EventType.JOIN, "a", topic="t"), at(10**15, EventType.LEAVE, "a", topic="t")]
     assert folded(tmp_path, events).tables["traffic"].num_rows == 3

@@ -94,6 +94,7 @@ PAYLOADS: dict[int, tuple[int, str, bytes, dict[str, Any]]] = {
     10: (14, "leave", fields((2, b"t")), {"topic": b"t"}),
     11: (15, "graft", fields((1, b"o"), (2, b"t")), {"other": b"o", "topic": b"t"}),
     12: (16, "prune", fields((1, b"o"), (2, b"t")), {"other": b"o", "topic": b"t"}),
+    13: (17, "sendRPCCompleted", RPC + fields((3, 1500)), {"other": b"you", "write_ns": 1500}),
 }
 
 

@@ -198,6 +198,20 @@ def test_late_event_is_counted_and_in_the_next_report() -> None:
     assert (interval, report["sent"][0]["time_us"]) == (2, 5)
 
 
+def test_writes_are_gauges_of_the_intervals_that_have_some() -> None:
+    made = TraceReports(EPOCH_US, SECOND, 30 * SECOND)
+    for us, write_ns in ((0, 2_000), (5, 6_000), (2 * SECOND, 500)):
+        written = EventType.SEND_RPC_COMPLETED
+        time = (EPOCH_US + us) * 1000
+        made.add(TraceEvent(written, "a", time, "b", write_ns=write_ns))
+    gauges = [report["gauges"] for _, (report,) in made.reports_through(2)]
+    assert gauges == [
+        {"dropped": 0, "rpc_writes": 2, "rpc_write_us": 8, "rpc_write_us_max": 6},
+        {"dropped": 0},
+        {"dropped": 0, "rpc_writes": 1, "rpc_write_us": 0.5, "rpc_write_us_max": 0.5},
+    ]
+
+
 @pytest.mark.parametrize(("held", "gone_at"), [(False, 4), (True, None)])
 def test_silent_peer_is_gone_unless_somebody_has_a_stream_to_it(
     held: bool, gone_at: int | None
