@@ -93,8 +93,9 @@ export class MessagePicture {
   /** Where a copy begins and ends: in lanes, both in that of its receiver. */
   _ends(i) {
     const { message, left, at } = this._way;
-    const { places, layout, across } = this._placed;
-    const [from, to] = [message.from[i], message.to[i]].map((peer) => places[message.place.get(peer)]);
+    const { places, again, layout, across } = this._placed;
+    const place = (copy, peer) => again.get(copy) ?? places[message.place.get(peer)];
+    const [from, to] = [place(message.held[i], message.from[i]), place(i, message.to[i])];
     if (layout !== "race") return [from, to];
     const since = Number.isNaN(left[i]) ? at[i] : left[i];
     return [[across(since), to[1]], [across(at[i]), to[1]]];
@@ -161,6 +162,7 @@ export class MessagePicture {
       ...this._near(at, LineLayer, chosen),
       race ? this._growing(at, LineLayer, thin) : this._flights(at, ScatterplotLayer),
       race && this._duplicates && this._ticks(rank, ScatterplotLayer, [...link, 150]),
+      this._again(at, ScatterplotLayer, ink),
       icons("edges", (peer, i) => (peer.role === "missed" || reached(i) ? ink : quiet), 3),
       icons("peers", fill, 0),
       this._ring(ScatterplotLayer, chosen),
@@ -237,6 +239,17 @@ export class MessagePicture {
       },
       radiusUnits: "pixels", getRadius: 2, getFillColor: colour, updateTriggers: { getFillColor: colour },
       filterRange: [-1, rank - 0.5], extensions: [this._filter],
+    });
+  }
+
+  /** In columns, a peer that passed a later copy on stands there again, as a small ring. */
+  _again(at, ScatterplotLayer, colour) {
+    const came = [...this._placed.again].filter(([copy]) => this._way.at[copy] <= at);
+    return new ScatterplotLayer({
+      id: "again", data: came, radiusUnits: "pixels",
+      getPosition: ([, place]) => place, getRadius: this._radius, filled: true, getFillColor: theme().outline,
+      stroked: true, lineWidthUnits: "pixels", getLineWidth: 1.5, getLineColor: colour,
+      updateTriggers: { getFillColor: colour, getLineColor: colour, getRadius: this._radius },
     });
   }
 
