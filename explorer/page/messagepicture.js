@@ -72,7 +72,7 @@ export class MessagePicture {
   _copies(kind) {
     const { message, order } = this._way;
     const rows = [];
-    order.forEach((i, rank) => message.kind[i] === kind && message.from[i] >= 0 && rows.push([i, rank]));
+    order.forEach((i, rank) => message.kind[i] === kind && this._isDrawn(i) && rows.push([i, rank]));
     const source = new Float32Array(2 * rows.length), target = source.slice();
     const ranks = new Float32Array(rows.length);
     rows.forEach(([i, rank], row) => {
@@ -88,6 +88,12 @@ export class MessagePicture {
         getFilterValue: { value: ranks, size: 1 },
       },
     };
+  }
+
+  /** Whether both ends of a copy have a place: a peer that only refused it, or is unknown, has none. */
+  _isDrawn(i) {
+    const { from, to, place } = this._way.message;
+    return place.has(from[i]) && place.has(to[i]);
   }
 
   /** Where a copy begins and ends: in lanes, both in that of its receiver. */
@@ -191,7 +197,7 @@ export class MessagePicture {
     const rows = [];
     for (let i = 0; i < message.size; i++) {
       const near = message.from[i] === this._chosen || message.to[i] === this._chosen;
-      if (near && message.from[i] >= 0 && this._way.at[i] <= at) rows.push(this._ends(i));
+      if (near && this._isDrawn(i) && this._way.at[i] <= at) rows.push(this._ends(i));
     }
     return [new LineLayer({
       id: "near", data: rows, getColor: [...colour, 200], getWidth: 2,
@@ -205,7 +211,8 @@ export class MessagePicture {
     const { plain, unknown, path, outline } = theme();
     const { message } = this._way;
     const colours = { [FIRST]: plain, [DUPLICATE]: unknown, [REFUSED]: path };
-    const flying = this._way.flying(at).filter((i) => this._duplicates || message.kind[i] !== DUPLICATE);
+    const flying = this._way.flying(at).filter((i) =>
+      this._isDrawn(i) && (this._duplicates || message.kind[i] !== DUPLICATE));
     return new ScatterplotLayer({
       id: "flights", data: flying, radiusUnits: "pixels", stroked: true, lineWidthUnits: "pixels",
       getPosition: (i) => between(this._ends(i), this._way.made(i, at)),
