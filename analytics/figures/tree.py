@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import panels, use_whole_ticks
 from vizpub.analytics.figures.labels import shorten
-from vizpub.analytics.figures.layouts import Layout, add_later_copies, in_layers, ring_layout
+from vizpub.analytics.figures.layouts import Layout, Rows, add_later_copies, in_layers, ring_layout
 from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
 from vizpub.analytics.figures.styles import GREY, current_options, figure_style, ink
 from vizpub.model.errors import UnknownName
@@ -92,8 +92,8 @@ def dissemination_tree(
 class _Dissemination:
     """The rows of a message, and which of them are drawn."""
 
-    peers: Sequence[dict[str, Any]]
-    copies: Sequence[dict[str, Any]]
+    peers: Rows
+    copies: Rows
     hops: int | None
     until_us: int | None = None
 
@@ -208,7 +208,7 @@ def _draw_lines(
 
 
 def _draw_peers(panel: Axes, dissemination: _Dissemination, positions: Layout) -> None:
-    by_look: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_look: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in dissemination.peers:
         by_look[dissemination.look_of(row)].append(row)
     for look, rows in by_look.items():
