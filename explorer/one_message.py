@@ -31,7 +31,9 @@ def describe_message(run: NamedRun, message: int) -> tuple[dict[str, Any], Array
 
     Arrays by what a row is of:
         copy_…     from, to, hop, time_us, first, subscribed, eligible: as `receptions`, in the
-                   order of `vizpub message`; -1, NaN and 2 are unknown
+                   order of `vizpub message`; -1, NaN and 2 are unknown; held (which of the copies
+                   its sender passed on, if not its first, else -1), row (in layers by hop, where
+                   its receiver stands again with it, else NaN)
         peer_…     of those it reached, missed or passed: peer, role (a place in ROLES), hop,
                    duplicates, eligible, rendezvous, row (in layers by hop)
         refused_…  from, to, time_us, why (a place in `reasons`)
@@ -45,7 +47,7 @@ def describe_message(run: NamedRun, message: int) -> tuple[dict[str, Any], Array
     name: str = published["name"]
     peers, copies = spread_of(run, message)
     refused, reasons = _refusals(run, message)
-    arrays = _copies(copies) | _peers(peers, copies) | refused
+    arrays = _copies(copies) | _peers(peers, copies) | _rows(peers, copies) | refused
     facts = {
         "message": message,
         "name": name,
@@ -94,21 +96,34 @@ def _copies(copies: pa.Table) -> Arrays:
 
 
 def _peers(peers: pa.Table, copies: pa.Table) -> Arrays:
-    from vizpub.analytics.figures.layouts import in_layers
-
-    rows = peers.to_pylist()
-    placed = in_layers(rows, copies.to_pylist()).places
     reached = copies.filter(pc.fill_null(copies["eligible"], False))["peer"].to_pylist()
     missed = peers.filter(pc.equal(peers["role"], "missed"))["peer"].to_pylist()
     eligible = {*reached, *missed}
     return {
         "peer_peer": _places(peers["peer"]),
-        "peer_role": np.array([ROLES.index(row["role"]) for row in rows], np.uint8),
+        "peer_role": np.array([ROLES.index(role) for role in peers["role"].to_pylist()], np.uint8),
         "peer_hop": _places(peers["hop"]),
         "peer_duplicates": numbers(peers["duplicates"]),
-        "peer_eligible": np.array([row["peer"] in eligible for row in rows], np.uint8),
+        "peer_eligible": np.array(
+            [peer in eligible for peer in peers["peer"].to_pylist()], np.uint8
+        ),
         "peer_rendezvous": _flags(peers["rendezvous"]),
-        "peer_row": np.array([placed[row["peer"]][1] for row in rows], np.float32),
+    }
+
+
+def _rows(peers: pa.Table, copies: pa.Table) -> Arrays:
+    """Rows in layers by hop, of the peers and of the later copies that some passed on."""
+    from vizpub.analytics.figures.layouts import add_later_copies, in_layers, later_copies
+
+    reached, way = peers.to_pylist(), copies.to_pylist()
+    standing, moved = add_later_copies(reached, way)
+    rows = {peer: row for peer, (_, row) in in_layers(standing, moved).places.items()}
+    again = [rows[row["peer"]] if row["peer"] < 0 else np.nan for row in moved]
+    held = [_NONE if place is None else place for place in later_copies(reached, way)]
+    return {
+        "peer_row": np.array([rows[row["peer"]] for row in reached], np.float32),
+        "copy_row": np.array(again, np.float32),
+        "copy_held": np.array(held, np.int32),
     }
 
 

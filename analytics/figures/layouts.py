@@ -15,6 +15,9 @@ from vizpub.analytics.figures.styles import current_options, ground, ink
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of the peers, or of the copies, of vizpub.analytics.figures.dissemination_tree."""
+
 _RADIUS = 190
 """Approximate radius of the ring, in points, in a figure of the standard width."""
 _LARGEST, _SMALLEST = 15.0, 3.0
@@ -118,7 +121,58 @@ def layer_layout(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int
     return Layout(places, diameter, height, list(columns), leaves)
 
 
-def in_layers(peers: Sequence[Mapping[str, Any]], copies: Sequence[Mapping[str, Any]]) -> Layout:
+def later_copies(peers: Rows, copies: Rows) -> list[int | None]:
+    """For each copy the place, in `copies`, of the one that its sender passed on, if that was not
+    the sender's first: the copy of one hop less there. So it is on the way to Scribe's root, where
+    a peer sends to its children only what comes back from the root. Null = its first, or unknown.
+    """
+    hops = {row["peer"]: row["hop"] for row in peers}
+    later: dict[tuple[int, int], int] = {}
+    for place, row in enumerate(copies):
+        if not row["first"] and row["hop"] is not None and row["hop"] != hops[row["peer"]]:
+            later.setdefault((row["peer"], row["hop"]), place)
+    return [
+        None if row["hop"] is None else later.get((row["previous_hop"], row["hop"] - 1))
+        for row in copies
+    ]
+
+
+def add_later_copies(peers: Rows, copies: Rows) -> tuple[Rows, Rows]:
+    """The rows with a peer of its own, of a number below 0, for each of the `later_copies` by which
+    a first reception came: its sender stands again, at the hop of that copy.
+    """
+    held = later_copies(peers, copies)
+    again: dict[int | None, int] = {}
+    waiting = [place for place, row in enumerate(copies) if row["first"]]
+    while waiting:
+        place = held[waiting.pop()]
+        if place is not None and place not in again:
+            again[place] = -1 - len(again)
+            waiting.append(place)
+    by_peer = {row["peer"]: row for row in peers}
+    extra = [
+        {
+            **by_peer[row["peer"]],
+            "peer": again[place],
+            "hop": row["hop"],
+            "role": "again",
+            "rendezvous": False,
+        }
+        for place, row in enumerate(copies)
+        if place in again
+    ]
+    moved = [
+        {
+            **row,
+            "peer": again.get(place, row["peer"]),
+            "previous_hop": again.get(held[place], row["previous_hop"]),
+        }
+        for place, row in enumerate(copies)
+    ]
+    return [*peers, *extra], moved
+
+
+def in_layers(peers: Rows, copies: Rows) -> Layout:
     """The peers of one message `layered` by the hop of their first reception: `peers` and `copies`
     are rows of vizpub.analytics.figures.dissemination_tree. Peers of unknown hop, and those that
     missed it, come last, in columns of their own. A number below 0 is a peer that stands again,

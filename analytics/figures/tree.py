@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import panels, use_whole_ticks
 from vizpub.analytics.figures.labels import shorten
-from vizpub.analytics.figures.layouts import Layout, in_layers, ring_layout
+from vizpub.analytics.figures.layouts import Layout, Rows, add_later_copies, in_layers, ring_layout
 from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
 from vizpub.analytics.figures.styles import GREY, current_options, figure_style, ink
 from vizpub.model.errors import UnknownName
@@ -76,7 +76,7 @@ def dissemination_tree(
         dissemination = _Dissemination(*rows, hops, until_us)
         positions = ring_layout([row["peer"] for row in dissemination.peers])
     else:
-        dissemination = _Dissemination(*_add_later_copies(*rows), hops, until_us)
+        dissemination = _Dissemination(*add_later_copies(*rows), hops, until_us)
         positions = in_layers(dissemination.peers, dissemination.copies)
     with figure_style():
         is_ring = layout == "ring"
@@ -88,50 +88,12 @@ def dissemination_tree(
     return figure
 
 
-_Rows = list[dict[str, Any]]
-
-
-def _add_later_copies(peers: _Rows, copies: _Rows) -> tuple[_Rows, _Rows]:
-    """The rows with a peer of its own, of a number below 0, for each later copy that was passed on:
-    the copy of one hop less at the sender of a first reception, if its own first has another hop.
-    """
-    people = {row["peer"]: row for row in peers}
-    later: dict[tuple[int, int], dict[str, Any]] = {}
-    for row in copies:
-        if not row["first"] and row["hop"] is not None:
-            later.setdefault((row["peer"], row["hop"]), row)
-
-    def find_cause(row: Mapping[str, Any]) -> tuple[int, int] | None:
-        if row["hop"] is None or row["previous_hop"] is None:
-            return None
-        held = row["previous_hop"], row["hop"] - 1
-        return held if held in later and people[held[0]]["hop"] != held[1] else None
-
-    again: dict[tuple[int, int], int] = {}
-    waiting = [row for row in copies if row["first"]]
-    while waiting:
-        held = find_cause(waiting.pop())
-        if held and held not in again:
-            again[held] = -1 - len(again)
-            waiting.append(later[held])
-
-    def redirect(row: dict[str, Any]) -> dict[str, Any]:
-        own, held = (row["peer"], row["hop"]), find_cause(row)
-        place = again.get(own) if later.get(own) is row else None
-        source = again.get(held) if held else None
-        return row | {"peer": place or row["peer"], "previous_hop": source or row["previous_hop"]}
-
-    other = {"role": "again", "rendezvous": False}
-    extra = [people[peer] | {"peer": at, "hop": hop, **other} for (peer, hop), at in again.items()]
-    return peers + extra, [redirect(row) for row in copies]
-
-
 @dataclass(frozen=True)
 class _Dissemination:
     """The rows of a message, and which of them are drawn."""
 
-    peers: Sequence[dict[str, Any]]
-    copies: Sequence[dict[str, Any]]
+    peers: Rows
+    copies: Rows
     hops: int | None
     until_us: int | None = None
 
@@ -246,7 +208,7 @@ def _draw_lines(
 
 
 def _draw_peers(panel: Axes, dissemination: _Dissemination, positions: Layout) -> None:
-    by_look: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_look: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in dissemination.peers:
         by_look[dissemination.look_of(row)].append(row)
     for look, rows in by_look.items():

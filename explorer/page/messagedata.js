@@ -1,7 +1,7 @@
 /**
  * A message: its copies along a clock. The clock's places are µs since the publication, or
- * thousandths of a hop. A copy moves from when its sender had the message to when it arrived: sending
- * times are unknown.
+ * thousandths of a hop. A copy moves from when its sender had the one that it passed on to when it
+ * arrived: sending times are unknown.
  */
 
 import { upTo } from "./time.js";
@@ -22,6 +22,7 @@ export class Message {
     this.to = joined(Int32Array, copy_to, refused_to);
     this.time = joined(Float64Array, arrays.copy_time_us, arrays.refused_time_us);
     this.hop = joined(Int32Array, arrays.copy_hop, new Int32Array(refused_to.length).fill(-1));
+    this.held = arrays.copy_held; // the copy that its sender passed on; -1 = the sender's first
     this.relayed = joined(Uint8Array, arrays.copy_subscribed, new Uint8Array(refused_to.length).fill(2))
       .map((subscribed) => (subscribed === 0 ? 1 : 0));
     this.kind = Uint8Array.from({ length: this.size }, (_, i) =>
@@ -32,6 +33,9 @@ export class Message {
       peer, role: ROLES[peer_role[i]], hop: peer_hop[i], duplicates: peer_duplicates[i],
       eligible: peer_eligible[i] === 1, rendezvous: arrays.peer_rendezvous[i] === 1, row: peer_row[i],
     }));
+    /** The later copies that were passed on: their receivers stand again in columns by hop. */
+    this.again = Array.from(arrays.copy_row, (row, copy) => ({ copy, row, hop: this.hop[copy] }))
+      .filter(({ row }) => !Number.isNaN(row));
     this.place = new Map(this.peers.map(({ peer }, i) => [peer, i]));
     this.missed = this.peers.filter(({ role }) => role === "missed");
     this.hops = Math.max(0, ...this.peers.map(({ hop }) => hop));
@@ -74,7 +78,8 @@ class Way {
       if (message.kind[i] === FIRST) this.had[message.place.get(message.to[i])] = arrived[i];
     }
     if (message.place.has(publisher)) this.had[message.place.get(publisher)] = 0;
-    this.left = Float64Array.from(message.from, (from) => (from < 0 ? NaN : this.had[message.place.get(from)]));
+    this.left = Float64Array.from(message.from, (from, i) =>
+      from < 0 ? NaN : message.held[i] >= 0 ? arrived[message.held[i]] : this.had[message.place.get(from)]);
     if (by === "hop") this._refusedByHop(arrived);
     const sure = arrived.filter((at) => !Number.isNaN(at));
     this.first = Math.min(0, ...extreme(sure, Math.min));

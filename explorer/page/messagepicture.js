@@ -72,7 +72,7 @@ export class MessagePicture {
   _copies(kind) {
     const { message, order } = this._way;
     const rows = [];
-    order.forEach((i, rank) => message.kind[i] === kind && message.from[i] >= 0 && rows.push([i, rank]));
+    order.forEach((i, rank) => message.kind[i] === kind && this._isDrawn(i) && rows.push([i, rank]));
     const source = new Float32Array(2 * rows.length), target = source.slice();
     const ranks = new Float32Array(rows.length);
     rows.forEach(([i, rank], row) => {
@@ -90,11 +90,18 @@ export class MessagePicture {
     };
   }
 
+  /** Whether both ends of a copy have a place: a peer that only refused it, or is unknown, has none. */
+  _isDrawn(i) {
+    const { from, to, place } = this._way.message;
+    return place.has(from[i]) && place.has(to[i]);
+  }
+
   /** Where a copy begins and ends: in lanes, both in that of its receiver. */
   _ends(i) {
     const { message, left, at } = this._way;
-    const { places, layout, across } = this._placed;
-    const [from, to] = [message.from[i], message.to[i]].map((peer) => places[message.place.get(peer)]);
+    const { places, again, layout, across } = this._placed;
+    const place = (copy, peer) => again.get(copy) ?? places[message.place.get(peer)];
+    const [from, to] = [place(message.held[i], message.from[i]), place(i, message.to[i])];
     if (layout !== "race") return [from, to];
     const since = Number.isNaN(left[i]) ? at[i] : left[i];
     return [[across(since), to[1]], [across(at[i]), to[1]]];
@@ -161,6 +168,7 @@ export class MessagePicture {
       ...this._near(at, LineLayer, chosen),
       race ? this._growing(at, LineLayer, thin) : this._flights(at, ScatterplotLayer),
       race && this._duplicates && this._ticks(rank, ScatterplotLayer, [...link, 150]),
+      this._again(at, ScatterplotLayer, ink),
       icons("edges", (peer, i) => (peer.role === "missed" || reached(i) ? ink : quiet), 3),
       icons("peers", fill, 0),
       this._ring(ScatterplotLayer, chosen),
@@ -189,7 +197,7 @@ export class MessagePicture {
     const rows = [];
     for (let i = 0; i < message.size; i++) {
       const near = message.from[i] === this._chosen || message.to[i] === this._chosen;
-      if (near && message.from[i] >= 0 && this._way.at[i] <= at) rows.push(this._ends(i));
+      if (near && this._isDrawn(i) && this._way.at[i] <= at) rows.push(this._ends(i));
     }
     return [new LineLayer({
       id: "near", data: rows, getColor: [...colour, 200], getWidth: 2,
@@ -203,7 +211,8 @@ export class MessagePicture {
     const { plain, unknown, path, outline } = theme();
     const { message } = this._way;
     const colours = { [FIRST]: plain, [DUPLICATE]: unknown, [REFUSED]: path };
-    const flying = this._way.flying(at).filter((i) => this._duplicates || message.kind[i] !== DUPLICATE);
+    const flying = this._way.flying(at).filter((i) =>
+      this._isDrawn(i) && (this._duplicates || message.kind[i] !== DUPLICATE));
     return new ScatterplotLayer({
       id: "flights", data: flying, radiusUnits: "pixels", stroked: true, lineWidthUnits: "pixels",
       getPosition: (i) => between(this._ends(i), this._way.made(i, at)),
@@ -237,6 +246,17 @@ export class MessagePicture {
       },
       radiusUnits: "pixels", getRadius: 2, getFillColor: colour, updateTriggers: { getFillColor: colour },
       filterRange: [-1, rank - 0.5], extensions: [this._filter],
+    });
+  }
+
+  /** In columns, a peer that passed a later copy on stands there again, as a small ring. */
+  _again(at, ScatterplotLayer, colour) {
+    const came = [...this._placed.again].filter(([copy]) => this._way.at[copy] <= at);
+    return new ScatterplotLayer({
+      id: "again", data: came, radiusUnits: "pixels",
+      getPosition: ([, place]) => place, getRadius: this._radius, filled: true, getFillColor: theme().outline,
+      stroked: true, lineWidthUnits: "pixels", getLineWidth: 1.5, getLineColor: colour,
+      updateTriggers: { getFillColor: colour, getLineColor: colour, getRadius: this._radius },
     });
   }
 

@@ -15,14 +15,17 @@ export function placesOf(way, layout, aspect) {
   const { message } = way;
   const width = HEIGHT * Math.max(aspect, 0.4);
   const rows = layout === "race" ? lanes(way) : message.peers.map(({ row }) => row);
-  const most = Math.max(1, ...rows);
-  const { share, guides } = layout === "hops" ? columns(message) : delays(way);
+  const again = layout === "hops" ? message.again : [];
+  const most = Math.max(1, ...rows, ...again.map(({ row }) => row));
+  const { share, guides, last } = layout === "hops" ? columns(message) : delays(way);
   const x = (part) => (part - 0.5) * width;
-  const single = rows.every((row) => row === rows[0]);
+  const single = !again.length && rows.every((row) => row === rows[0]);
   const y = (row) => (single ? 0 : (row / most - 0.5) * HEIGHT);
   return {
     width, height: HEIGHT, layout,
     places: message.peers.map((_, i) => [x(share[i]), y(rows[i])]),
+    /** Where the receiver of a later copy stands again, by copy. */
+    again: new Map(again.map(({ copy, row, hop }) => [copy, [x(hop / last), y(row)]])),
     guides: guides.map(({ part, text, brief = text }) => ({ x: x(part), text, brief })),
     /** Where a place of the clock is; null in columns, which have none. */
     across: layout === "hops" ? null : (at) => x(REACHED * part(way, at)),
@@ -43,6 +46,7 @@ function columns({ peers, hops }) {
   const name = (at) =>
     at === last && missed ? "missed" : at > hops ? "hop unknown" : at ? `hop ${at}` : "publisher";
   return {
+    last,
     share: peers.map((peer) => column(peer) / last),
     guides: [...count].map(([at, of]) =>
       ({ part: at / last, text: at || of > 1 ? `${name(at)} · ${number(of)}` : name(at),
@@ -78,7 +82,8 @@ function lanes(way) {
 
 /** What a layout shows, in a sentence. */
 export const meaningOf = (layout, way) => ({
-  hops: `Columns by hop; a peer stands beside those that it reached first. The way has ${amount(way.message.hops, "hop")}.`,
+  hops: `Columns by hop; a peer stands beside those that it reached first`
+    + `${way.message.again.length ? ", and again, as a ring, where it passed a later copy on" : ""}. The way has ${amount(way.message.hops, "hop")}.`,
   delay: "To the right by the delay of the first reception.",
   race: "A lane for each peer, the first to have it at the top. A bar reaches from when the sender had it to when it arrived.",
 }[layout]);

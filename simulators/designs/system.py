@@ -5,7 +5,8 @@ overlay is constructed again when it is next looked at after a peer or a subscri
 or once, and is repaired from then on (`vizpub.simulators.designs.upkeep`). Both ends of an edge
 report it, in layer `overlay`. With stars a publication goes to the centre of its topic and from
 there to every other subscriber; otherwise peers pass it on to all neighbours that subscribe, and
-drop what they had.
+drop what they had. A publisher that does not subscribe has no edge for the topic: it reports its
+link to the centre in layer `center`.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Constructed(System):
     """An overlay that is constructed from all subscriptions."""
 
     algorithm: ClassVar[str]
+    layers: ClassVar[Sequence[str]] = ("overlay", "center")
 
     def __init__(self, net: Network, parameters: DesignParameters, topics: int) -> None:
         self._net, self._topics = net, topics
@@ -74,11 +76,14 @@ class Constructed(System):
         """Of the peers that are up."""
         self._built: ConstructedOverlay | None = None
         self._seen: list[set[int]] = [set() for _ in range(net.size)]
+        self._published: list[set[int]] = [set() for _ in range(net.size)]
+        """The topics on which each peer has published since it came up."""
         self._copies = net.kind("publication", self.on_copy, publication=True)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join."""
         self._seen[peer].clear()
+        self._published[peer].clear()
         self._change(peer, set(topics))
 
     def go_down(self, peer: int) -> None:
@@ -134,6 +139,7 @@ class Constructed(System):
     def publish(self, peer: int, publication: Publication) -> None:
         """See System.publish."""
         self._seen[peer].add(publication.message)
+        self._published[peer].add(publication.topic)
         self._pass_on(peer, peer, Copy(publication, 0))
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
@@ -155,6 +161,9 @@ class Constructed(System):
     def links(self, peer: int) -> Iterable[Links]:
         """See System.links."""
         yield Links("overlay", None, self.overlay.neighbours[peer])
+        for topic in sorted(self._published[peer] - self._interests[peer]):
+            if topic in self.overlay.centres:
+                yield Links("center", topic, (self.overlay.centres[topic],))
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
         """See System.roles."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,19 @@ from tests.support.played import Played
 Row = dict[str, Any]
 
 
-def spread(made: Played, names: Sequence[str], seed: int, *, timed: bool = True) -> None:
+def spread(
+    made: Played,
+    names: Sequence[str],
+    seed: int,
+    *,
+    timed: bool = True,
+    patient: Container[int] = (),
+) -> None:
     """Add a publication for each name, at random, and what became of it.
 
     A peer that got a first copy passes it on to most of its neighbours after a random delay,
-    whether they want it or not. Some copies are refused. Without times, arrivals have hops alone.
+    whether they want it or not; the `patient` ones do so with the second copy, as peers on the way
+    to Scribe's root. Some copies are refused. Without times, arrivals have hops alone.
     """
     rng = np.random.default_rng(seed)
     rows = made.rows
@@ -34,7 +42,7 @@ def spread(made: Played, names: Sequence[str], seed: int, *, timed: bool = True)
             "time_us": tick * (made.clock.tick_us or 0) if timed else None,
         })  # fmt: skip
         eligible = made.subscribers(topic, tick) - {publisher}
-        refused, copies = _copies(made, rng, publisher, tick)
+        refused, copies = _copies(made, rng, publisher, tick, patient)
         _tell(made, rows["publications"][-1], eligible, copies, refused)
 
 
@@ -43,13 +51,13 @@ _Copy = tuple[int, int, int, int, bool]
 
 
 def _copies(
-    made: Played, rng: np.random.Generator, publisher: int, tick: int
+    made: Played, rng: np.random.Generator, publisher: int, tick: int, patient: Container[int]
 ) -> tuple[list[_Copy], list[_Copy]]:
     """The copies that were refused, and those that were not."""
     near: dict[int, list[int]] = defaultdict(list)
     for src, dst in sorted(made.pairs(tick)):
         near[src].append(dst)
-    has, waiting = {publisher}, [(0, 0, publisher, publisher)]
+    came, waiting = Counter[int](), [(0, 0, publisher, publisher)]
     refused: list[_Copy] = []
     copies: list[_Copy] = []
     while waiting:
@@ -57,11 +65,10 @@ def _copies(
         if hop and rng.random() < 0.01:
             refused.append((delay, hop, source, peer, False))
             continue
-        first = peer not in has
         if hop:
-            copies.append((delay, hop, source, peer, first))
-        if first or not hop:
-            has.add(peer)
+            copies.append((delay, hop, source, peer, peer != publisher and not came[peer]))
+        came[peer] += 1
+        if came[peer] == (2 if peer in patient and peer != publisher else 1):
             for other in near[peer]:
                 if rng.random() < 0.6 and other != source:
                     arrives = delay + int(rng.integers(1_000, 90_000))

@@ -55,7 +55,7 @@ def plays(stage: Path) -> dict[str, Played]:
         play(stage, "intervals", Clock(1, 1_000_000, 5, 44), names, topics, seed=1,
              more=enrich),
         play(stage, "hours", Clock(HOUR_US // 6, 1, 0, 11), names, topics, seed=2,
-             more=lambda run: spread(run, messages, 5)),
+             more=lambda run: spread(run, messages, 5, patient=range(0, 30, 4))),
         play(stage, "hostile", Clock(1, None, 0, 9), TAKEN, TAKEN, seed=3,
              more=lambda run: spread(run, TAKEN, 6)),
     ]  # fmt: skip

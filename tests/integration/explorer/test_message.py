@@ -47,6 +47,16 @@ class Truth:
         found: int = row["time_us"] - self.published["time_us"]
         return found
 
+    def left(self, row: Row) -> int:
+        """When its sender had the copy that it passed on; of a refusal, its first copy."""
+        came = [copy for copy in self.copies if copy["peer"] == row["previous_hop"]]
+        passed = [
+            copy
+            for copy in came
+            if (copy["hop"] + 1 == row["hop"] if "hop" in row else copy["first"])
+        ]
+        return min(map(self.after, passed), default=0)
+
     def reached(self, share: float) -> float | None:
         """When so many of the eligible peers had it, in µs; null = never."""
         had = [row for row in self.copies if row["first"] and row["eligible"]]
@@ -138,8 +148,6 @@ def test_replay_has_what_had_arrived_by_then(look: Look, plays: Plays) -> None:
     message = max(range(12), key=lambda of: rows["metrics/messages"][of]["receptions"])
     truth = Truth(message, rows.__getitem__)
     looking.open("hours", f"m={message}", "message")
-    had = {row["peer"]: truth.after(row) for row in truth.copies if row["first"]}
-    had[truth.published["publisher"]] = 0
     moments = sorted(map(truth.after, truth.copies))
     for at in (0, moments[0] - 1, moments[0], moments[len(moments) // 2], moments[-1]):
         looking.state(at=at)
@@ -147,7 +155,7 @@ def test_replay_has_what_had_arrived_by_then(look: Look, plays: Plays) -> None:
         assert told["first"] == sum(row["first"] for row in by)
         assert told["duplicate"] == sum(not row["first"] for row in by)
         assert told["delivered"] == sum(row["first"] and row["eligible"] for row in by)
-        sent = [row for row in [*truth.copies, *truth.refused] if had[row["previous_hop"]] <= at]
+        sent = [row for row in [*truth.copies, *truth.refused] if truth.left(row) <= at]
         assert told["flying"] == sum(truth.after(row) > at for row in sent)
 
 

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.ways import Ways
 from vizpub.analytics.comparison.groups import group_runs
 from vizpub.model.clock import Clock
 from vizpub.model.run import RunFacts
+from vizpub.simulators.designs.system import CLASSES, system_of
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
@@ -57,8 +59,23 @@ VARIANTS = {
 
 ALL = [(name, chosen) for name in SYSTEMS for chosen in VARIANTS.get(name, [{**WORLD, **CHANGING}])]
 
+OTHERS = [
+    *map(system_of, CLASSES),
+    "vizpub.experiments.subscriber_links:SubscriberScribe",
+    f"{ROOT}/examples/rumour.py:Rumour",
+]
+"""Systems without a name of their own."""
+
 OFTEN = {"peers": 12, "interval": "50ms", "intervals": 220}
 """Reports so often that links are known when copies are sent."""
+
+
+def reports_of(place: Path, system: str, chosen: dict[str, Any]) -> list[Path]:
+    """Simulate into a folder, once; return the files with the reports."""
+    folder = Folder(place)
+    if not folder.reports.exists():
+        simulate(make_plan(system, chosen, 7), folder)
+    return sorted(folder.reports.iterdir())
 
 
 class Changing:
@@ -69,10 +86,7 @@ class Changing:
 
     def reports(self, variant: int) -> list[Path]:
         """Return the files with the reports of one of ALL."""
-        folder = Folder(self.folder / str(variant))
-        if not folder.reports.exists():
-            simulate(make_plan(*ALL[variant], 7), folder)
-        return sorted(folder.reports.iterdir())
+        return reports_of(self.folder / str(variant), *ALL[variant])
 
     def digest(self, variant: int) -> str:
         """Return a digest of these files."""
@@ -117,23 +131,37 @@ def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
 def test_copies_of_every_system_are_reported_hop_by_hop(
     name: str, changing: Changing, tmp_path: Path
 ) -> None:
-    """By its reports alone: each copy is listed and counted, was sent by a peer that held it with
-    one hop less, and went over a link that one of the two had then. With churn, a peer may take
-    another for its child that has forgotten it, so that neither reports a link.
+    """By its reports alone: each copy is listed and counted, and was sent by a peer that held it
+    with one hop less. With churn, a peer may take another for its child that has forgotten it, so
+    that neither reports a link; without, each copy went over a link (`check_calm`).
     """
     for variant, (system, chosen) in enumerate(ALL):
-        if system != name:
-            continue
-        ways = Ways(changing.reports(variant))
-        assert [*ways.uncounted(), *ways.unsent()] == []
-        late = {"publications": "every:1,first=200"} if "publications" in chosen else {}
-        fewer = {"threshold": 4} if "threshold" in chosen else {}
-        calm = {key: chosen[key] for key in chosen if key not in ("churn", "interest", "loss")}
-        folder = Folder(tmp_path / f"calm {variant}")
-        simulate(make_plan(name, {**calm, **OFTEN, **late, **fewer}, 7), folder)
-        ways = Ways(folder.reports.iterdir())
-        assert (ways.copies > 100) == (name != "cyclon")  # which carries no publications
-        assert [*ways.uncounted(), *ways.unsent(), *ways.unlinked()] == []
+        if system == name:
+            ways = Ways(changing.reports(variant))
+            assert [*ways.uncounted(), *ways.unsent()] == []
+            check_calm(tmp_path / str(variant), system, chosen)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_copies_of_systems_without_a_name_are_reported_hop_by_hop(
+    name: str, tmp_path: Path
+) -> None:
+    chosen = {**WORLD, **CHANGING}
+    ways = Ways(reports_of(tmp_path / "changing", name, chosen))
+    assert [*ways.uncounted(), *ways.unsent()] == []
+    check_calm(tmp_path / "calm", name, chosen)
+
+
+def check_calm(place: Path, name: str, chosen: dict[str, Any]) -> None:
+    """Each copy of a world without changes went over a link that one of the two had then; also
+    those of publishers that do not subscribe.
+    """
+    late = {"publications": "every:1,first=200,from=anyone"} if "publications" in chosen else {}
+    fewer = {"threshold": 4} if "threshold" in chosen else {}
+    calm = {key: chosen[key] for key in chosen if key not in ("churn", "interest", "loss")}
+    ways = Ways(reports_of(place, name, {**calm, **OFTEN, **late, **fewer}))
+    assert (ways.copies > 100) == (name != "cyclon")  # which carries no publications
+    assert [*ways.uncounted(), *ways.unsent(), *ways.unlinked()] == []
 
 
 def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(
