@@ -142,7 +142,7 @@ def test_copies_of_every_system_are_reported_hop_by_hop(
             check_calm(tmp_path / str(variant), system, chosen)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHERS, ids=lambda name: name.rpartition(":")[2])
 def test_copies_of_systems_without_a_name_are_reported_hop_by_hop(
     name: str, tmp_path: Path
 ) -> None:
