@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from vizpub.questions.attributes.groups import VALUED, check_attribute, end_of_interval, holds_at
 from vizpub.questions.deliveries import rows_of
-from vizpub.questions.names import NamedRun, Where, part_of, window_of
+from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import read_answer
 
 # Of a kind without a row, peers had none where their kinds add up to all of their control messages.
@@ -65,6 +65,5 @@ def control_by_kind(run: NamedRun, where: Where, by: str | None = None) -> pa.Ta
         traffic=rows_of(run, "traffic"),
         holds=holds_at(end_of_interval(run)),
     )
-    values = {"key": by} | window_of(run, where) | part_of(run, where)
-    rows = read_answer(run.stored, statement, **values)
+    rows = read_answer(run.stored, statement, key=by, **values_of(run, where))
     return rows.drop_columns(["group"]) if by is None else rows

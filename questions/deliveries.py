@@ -11,7 +11,7 @@ import pyarrow as pa
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE, PUBLICATION_TIMES, TIMES
 from vizpub.model.tables import table
-from vizpub.questions.names import NamedRun, Where, part_of, window_of
+from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import OF_LAYERS, read_answer
 
 PUBLICATION_UNKNOWN = "the publication was not reported"
@@ -213,10 +213,4 @@ def coverage_times(run: NamedRun, where: Where, within_us: int | None = None) ->
         columns=", ".join(columns),
         within="" if within_us is None else share,
     )
-    return read_answer(
-        run.stored,
-        statement,
-        within=within_us,
-        **part_of(run, where),
-        **window_of(run, where),
-    )
+    return read_answer(run.stored, statement, within=within_us, **values_of(run, where))

@@ -135,3 +135,8 @@ def part_of(run: NamedRun, where: Where) -> dict[str, int | None]:
         "peer": None if where.peer is None else run.peer_index(where.peer),
         "topic": None if where.topic is None else run.topic_index(where.topic),
     }
+
+
+def values_of(run: NamedRun, where: Where) -> dict[str, int | None]:
+    """The values of $first, $last, $peer and $topic. Raises: as `part_of`."""
+    return {**window_of(run, where), **part_of(run, where)}

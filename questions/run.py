@@ -30,6 +30,7 @@ from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions.answers import OverlaySnapshot, Tree
+from vizpub.questions.arrivals.answers import RunOfArrivals
 from vizpub.questions.attributes.groups import (
     BY_GROUP,
     add_groups,
@@ -40,7 +41,7 @@ from vizpub.questions.attributes.groups import (
 from vizpub.questions.attributes.mixing import assortativity, mixing
 from vizpub.questions.churn.answers import ChurningRun
 from vizpub.questions.control import control_by_kind
-from vizpub.questions.deliveries import count_reasons, coverage_times, delays, reasons_of_message
+from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NAMED, Where, part_of
@@ -79,7 +80,7 @@ _SHOWN_OF_A_FACT = 1_000
 
 
 @dataclass(frozen=True, repr=False)
-class Run(ChurningRun):
+class Run(ChurningRun, RunOfArrivals):
     """A complete run of a workspace."""
 
     @classmethod
@@ -210,13 +211,6 @@ class Run(ChurningRun):
         conditions = [_OF_DELIVERIES[name] for name in chosen]
         rows = delays(self, " AND ".join(conditions) or "true", **chosen)
         return Frame(f"{self.facts.name}, deliveries", rows)
-
-    def coverage(self, where: Where | None = None, within_us: int | None = None) -> Frame:
-        """The times until shares of the eligible peers had messages, and the share that had them
-        `within_us`; see vizpub.questions.deliveries.coverage_times.
-        """
-        rows = coverage_times(self, where or Where(), within_us)
-        return Frame(f"{self.facts.name}, coverage", rows)
 
     def missed(
         self,

@@ -50,10 +50,11 @@ _STORED = ("overlay", "peers", "topics", "messages", "percolation")
 
 def metric_tables() -> tuple[str, ...]:
     """The names of the tables of metrics: those that a run stores, and those that are computed."""
+    from vizpub.questions.arrivals import ARRIVALS
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN
 
-    return (*_STORED, "coverage", "control", "gauges", *MIXING, *CHURN)
+    return (*_STORED, *ARRIVALS, "control", "gauges", *MIXING, *CHURN)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, coverage, control, mixing, assortativity, "
+            help="overlay, peers, topics, messages, coverage, duplicates, control, mixing, assortativity, "
             "lifetimes, survival, turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
@@ -170,7 +171,9 @@ def metrics(
     `lifetimes` and `survival` tell how long links, peers and subscriptions last, `turnover` how
     neighbourhoods change; `--by topic` or `--by client` tells them by topics or groups.
     `coverage` tells for each message when 50, 66, 90, 95 and 99 % of the eligible peers had it
-    (a dash: they never did), and with `--within 4s` the share that had it by then.
+    (a dash: they never did), and with `--within 4s` the share that had it by then. `duplicates`
+    tells how many peers get a message more than once, and how soon after its first copy; `--by
+    message`, `peer`, `topic`, `interval` or an attribute has a row for each.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -189,6 +192,7 @@ def metrics(
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday messages --by country --receivers
     vizpub metrics monday coverage --within 4s --topic news
+    vizpub metrics monday duplicates --by topic
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
     vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
@@ -238,28 +242,27 @@ def metrics(
 def _refuse_others(table: str, part: _Part) -> None:
     """Raises: UseError for an option of another table."""
     for option, value, of in (
-        ("--within", part.within, "coverage"),
-        ("--d-low", part.d_low, "turnover"),
-        ("--d-high", part.d_high, "turnover"),
-        ("--gamma", part.gamma, "percolation"),
-        ("--sigma", part.sigma, "percolation"),
+        ("--within", part.within, ("coverage",)),
+        ("--d-low", part.d_low, ("turnover",)),
+        ("--d-high", part.d_high, ("turnover",)),
+        ("--gamma", part.gamma, ("percolation",)),
+        ("--sigma", part.sigma, ("percolation",)),
     ):
-        if value is not None and table != of:
-            raise UseError(f"{option} is for: vizpub metrics RUN {of}")
+        if value is not None and table not in of:
+            raise UseError(f"{option} is for: vizpub metrics RUN {' or '.join(of)}")
     if part.receivers and (part.by is None or table != "messages"):
         raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
 
 
 def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of a table. Raises: UseError for options that do not apply."""
+    from vizpub.questions.arrivals import ARRIVALS
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN
 
     columns = comma_list(part.columns)
-    if table == "coverage":
-        if part.by or part.columns or part.totals:
-            raise UseError("--by, --columns and --totals do not apply to coverage")
-        return opened.coverage(where, parse_duration_us(part.within) if part.within else None)
+    if table in ARRIVALS:
+        return _read_arrivals(opened, table, part, where)
     if table == "control":
         return opened.control(columns, where, by=part.by)
     if table == "gauges" and part.by is None:
@@ -274,6 +277,17 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         raise UseError(f"--peer, --topic and --columns do not apply to {table}")
     answer = opened.mixing if table == "mixing" else opened.assortativity
     return answer(part.by, where, comma_list(part.layers))
+
+
+def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+    """The rows of a table of arrivals. Raises: UseError for options that do not apply."""
+    if part.columns or part.totals:
+        raise UseError(f"--columns and --totals do not apply to {table}")
+    if table == "duplicates":
+        return opened.duplicates(part.by, where)
+    if part.by:
+        raise UseError(f"--by does not apply to {table}")
+    return opened.coverage(where, parse_duration_us(part.within) if part.within else None)
 
 
 def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:

@@ -1,0 +1,4 @@
+"""When the copies of a message come, and to whom they could have come."""
+
+ARRIVALS = ("coverage", "duplicates")
+"""The names of the tables, for commands."""

@@ -1,0 +1,32 @@
+"""A run that answers questions about the arrivals of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vizpub.questions.arrivals.duplicates import count_duplicates
+from vizpub.questions.deliveries import coverage_times
+from vizpub.questions.frames import Frame
+from vizpub.questions.names import NamedRun, Where
+
+
+@dataclass(frozen=True, repr=False)
+class RunOfArrivals(NamedRun):
+    """A stored run whose messages arrive, some of them several times."""
+
+    def coverage(self, where: Where | None = None, within_us: int | None = None) -> Frame:
+        """The times until shares of the eligible peers had messages, and the share that had them
+        `within_us`; see vizpub.questions.deliveries.coverage_times.
+        """
+        rows = coverage_times(self, where or Where(), within_us)
+        return Frame(f"{self.facts.name}, coverage", rows)
+
+    def duplicates(self, by: str | None = None, where: Where | None = None) -> Frame:
+        """The number of duplicates, and how soon after a peer's first copy they come: one row or,
+        `by` 'message', 'peer', 'topic', 'interval' or an attribute of peers, a row for each; see
+        vizpub.questions.arrivals.duplicates.
+
+        Raises: UnknownName, UseError for a run without duplicates, or without attributes.
+        """
+        rows = count_duplicates(self, by, where or Where())
+        return Frame(f"{self.facts.name}, duplicates", rows)

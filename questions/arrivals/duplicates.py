@@ -1,0 +1,61 @@
+"""Duplicates: how many peers get some of a message, and how soon after the first copy."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from vizpub.model.run import DUPLICATES
+from vizpub.questions.attributes.groups import VALUED, check_attribute, holds_at
+from vizpub.questions.deliveries import COUNTED_BY, rows_of
+from vizpub.questions.names import NamedRun, Where, values_of
+from vizpub.questions.sql import read_answer
+
+# A row of `received` is a peer with a first reception of a message; so the publisher has none.
+_STATEMENT = """
+WITH {valued}, received AS (
+    SELECT message, r.peer, topic, p.interval, p.tick,
+        count(*) FILTER (NOT first) AS duplicates,
+        CASE WHEN count(*) = count(r.time_us) THEN
+            min(r.time_us) FILTER (NOT first)::HUGEINT - min(r.time_us) FILTER (first)
+        END::DOUBLE AS first_duplicate_us
+    FROM stored."receptions" r JOIN stored."publications" p USING (message)
+    WHERE p.interval BETWEEN $first AND $last AND ($topic IS NULL OR topic = $topic)
+        AND ($peer IS NULL OR r.peer = $peer)
+    GROUP BY ALL HAVING bool_or(first)
+)
+SELECT {column} count(*) AS first_receptions,
+    count(*) FILTER (duplicates > 0) AS with_duplicates,
+    coalesce(sum(duplicates), 0)::BIGINT AS duplicates,
+    {quantiles}, max(first_duplicate_us) AS first_duplicate_us_max
+FROM received r LEFT JOIN valued v ON v.peer = r.peer AND {holds}
+GROUP BY ALL ORDER BY ALL NULLS LAST
+"""
+_QUANTILES = ", ".join(
+    f"quantile_cont(first_duplicate_us, {n / 100}) AS first_duplicate_us_p{n}" for n in (50, 95)
+)
+
+
+def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
+    """first_receptions, with_duplicates, duplicates, first_duplicate_us_p50, …_p95, …_max: over
+    all first receptions of the messages that were published in the window, how many of these peers
+    got duplicates, how many these were, and the time from the first reception to the first
+    duplicate in µs. It is null where no times are known; negative if the duplicate came while the
+    peer still validated the first copy.
+
+    `by` 'message', 'peer', 'topic' or 'interval' (of publication), there is a row for each; by an
+    attribute of peers, for each `group` of receivers.
+
+    Raises: UnknownName, UseError for a run without duplicates, or without attributes.
+    """
+    run.facts.check_known("receptions", DUPLICATES)
+    key = None if by is None or by in COUNTED_BY else by
+    if key is not None:
+        check_attribute(run, key)
+    columns = {None: ""} | {name: f"r.{name}," for name in COUNTED_BY}
+    statement = _STATEMENT.format(
+        valued=VALUED.format(attributes=rows_of(run, "attributes")),
+        column=columns.get(by, 'v.value AS "group",'),
+        quantiles=_QUANTILES,
+        holds=holds_at("r.tick"),
+    )
+    return run.with_names(read_answer(run.stored, statement, key=key, **values_of(run, where)))

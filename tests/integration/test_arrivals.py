@@ -1,0 +1,95 @@
+"""Arrivals of messages in a gossipsub trace and in a simulated system that reports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from tests.support.ingested import ROOT, Store
+from vizpub.questions.run import Run
+from vizpub.runstore.store import StoredRun
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import make_plan
+from vizpub.simulators.engine.simulation import simulate
+
+pytestmark = pytest.mark.spark
+
+WORLD = {
+    "peers": 30, "intervals": 20, "interval": "2s", "churn": "exponential:20s,down=10s",
+    "workload": "uniform:topics=3,subscriptions=2", "publications": "every:1,first=8,last=17",
+}  # fmt: skip
+DUPLICATE, DELIVER = 2, 3
+
+
+@pytest.fixture(scope="module")
+def traced(gossipsub: StoredRun) -> Run:
+    return Run(gossipsub)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Reports of Scribe, whose peers come and go."""
+    out = Folder(tmp_path_factory.mktemp("simulated") / "arrivals")
+    simulate(make_plan("scribe", WORLD, 5), out)
+    return sorted(out.reports.iterdir())
+
+
+@pytest.fixture(scope="module")
+def simulated(stored: Store, reports: list[Path]) -> Run:
+    return Run(stored("arrivals", *reports))
+
+
+def first_duplicates(file: Path) -> dict[tuple[str, str], tuple[int, list[int]]]:
+    """The times of the first copy, and of the others, in µs, by peer and message of a trace."""
+    first: dict[tuple[str, str], int] = {}
+    others = defaultdict(list)
+    with gzip.open(file, "rt") as lines:
+        for event in map(json.loads, lines):
+            us = int(event["timestamp"]) // 1000
+            if event["type"] == DELIVER:
+                about = event["deliverMessage"]
+                if about.get("receivedFrom", event["peerID"]) != event["peerID"]:
+                    first[event["peerID"], about["messageID"]] = us
+            elif event["type"] == DUPLICATE:
+                others[event["peerID"], event["duplicateMessage"]["messageID"]].append(us)
+    return {pair: (us, others[pair]) for pair, us in first.items()}
+
+
+def test_duplicates_of_a_trace_are_those_of_its_events(traced: Run) -> None:
+    copies: dict[Any, tuple[int, list[int]]] = {}
+    for file in (ROOT / "examples/gossipsub").glob("*.gz"):
+        copies |= first_duplicates(file)
+    after = [min(others) - first for first, others in copies.values() if others]
+    [row] = traced.duplicates().to_pylist()
+    assert row["first_receptions"] == len(copies)
+    assert row["with_duplicates"] == len(after)
+    assert row["duplicates"] == sum(len(others) for _, others in copies.values())
+    for name, of in {"p50": 0.5, "p95": 0.95, "max": 1}.items():
+        assert row[f"first_duplicate_us_{name}"] == pytest.approx(np.quantile(after, of))
+
+
+def test_duplicates_of_a_simulated_system_are_those_of_its_reports(
+    simulated: Run, reports: list[Path]
+) -> None:
+    rows = duckdb.sql(
+        f"""
+        WITH received AS (
+            SELECT peer, unnest(received, max_depth := 2)
+            FROM read_json({[*map(str, reports)]}, format = 'newline_delimited')
+        ), times AS (
+            SELECT list_sort(list(time_us)) AS us FROM received WHERE peer <> publisher
+            GROUP BY peer, message
+        )
+        SELECT count(*), count(*) FILTER (len(us) > 1), sum(len(us) - 1), median(us[2] - us[1])
+        FROM times
+        """
+    ).fetchall()
+    [row] = simulated.duplicates().to_pylist()
+    assert [*row.values()][:4] == [*rows[0]]
