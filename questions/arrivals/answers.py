@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vizpub.questions.arrivals.duplicates import count_duplicates
+from vizpub.questions.arrivals.reachability import count_reachable
 from vizpub.questions.deliveries import coverage_times
 from vizpub.questions.frames import Frame
 from vizpub.questions.names import NamedRun, Where
@@ -30,3 +32,17 @@ class RunOfArrivals(NamedRun):
         """
         rows = count_duplicates(self, by, where or Where())
         return Frame(f"{self.facts.name}, duplicates", rows)
+
+    def reachability(
+        self,
+        where: Where | None = None,
+        within_us: int | None = None,
+        layers: Sequence[str] | None = None,
+    ) -> Frame:
+        """The eligible peers to which links led from each message's publication on, beside those
+        that had it; see vizpub.questions.arrivals.reachability.
+
+        Raises: UnknownName, UseError for a run without links or eligible peers.
+        """
+        rows = count_reachable(self, where or Where(), within_us, layers)
+        return Frame(f"{self.facts.name}, reachability", rows)

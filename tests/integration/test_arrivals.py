@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support.ingested import ROOT, Store
+from tests.support.reachable import reachable
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 from vizpub.simulators.engine.folder import Folder
@@ -93,3 +94,27 @@ def test_duplicates_of_a_simulated_system_are_those_of_its_reports(
     ).fetchall()
     [row] = simulated.duplicates().to_pylist()
     assert [*row.values()][:4] == [*rows[0]]
+
+
+@pytest.mark.parametrize("name", ["traced", "simulated"])
+def test_reachable_peers_are_those_of_components_at_every_change(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    run: Run = request.getfixturevalue(name)
+    layer, within = {"traced": ("mesh", 1_000_000), "simulated": ("tree", 2)}[name]
+    links = [row for row in run.table("links").to_pylist() if row["layer"] == layer]
+    first, missed = defaultdict(dict), defaultdict(set)
+    for row in run.table("receptions").to_pylist():
+        if row["first"] and row["eligible"]:
+            first[row["message"]][row["peer"]] = row["tick"]
+    for row in run.table("missed").to_pylist():
+        missed[row["message"]].add(row["peer"])
+    within_us = within * (run.clock.tick_us or 0)
+    rows = run.reachability(within_us=within_us, layers=[layer]).to_pylist()
+    for published, row in zip(run.table("publications").to_pylist(), rows, strict=True):
+        message, end = published["message"], published["tick"] + within
+        had = {peer for peer, tick in first[message].items() if tick <= end}
+        eligible = {*first[message]} | missed[message]
+        can = reachable(links, published, end) & eligible
+        wanted = (message, len(eligible), len(had), len(can), len(can - had), len(had - can))
+        assert (row["message"], *[*row.values()][-5:]) == wanted

@@ -135,7 +135,7 @@ class _Part:
             metavar="DURATION",
             callback=check_duration,
             help="For coverage: print the share of the eligible peers that had the message after "
-            "this time.",
+            "this time. For reachability: count up to this time.",
             rich_help_panel=RARE,
         ),
     ] = None
@@ -158,8 +158,8 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, coverage, duplicates, control, mixing, assortativity, "
-            "lifetimes, survival, turnover, percolation or gauges.",
+            help="overlay, peers, topics, messages, coverage, duplicates, reachability, control, "
+            "mixing, assortativity, lifetimes, survival, turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -174,6 +174,8 @@ def metrics(
     (a dash: they never did), and with `--within 4s` the share that had it by then. `duplicates`
     tells how many peers get a message more than once, and how soon after its first copy; `--by
     message`, `peer`, `topic`, `interval` or an attribute has a row for each.
+    `reachability` counts the eligible peers to which links led from a message's publication on,
+    beside those that had it.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -193,6 +195,7 @@ def metrics(
     vizpub metrics monday messages --by country --receivers
     vizpub metrics monday coverage --within 4s --topic news
     vizpub metrics monday duplicates --by topic
+    vizpub metrics monday reachability --within 4s --layers mesh
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
     vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
@@ -218,7 +221,7 @@ def metrics(
         options = PercolationOptions(chosen or None, part.gamma, part.sigma)
         with settings.progress() as progress:
             opened = ensure_percolation(settings.workspace, opened, options, progress=progress)
-    elif chosen and table not in (*MIXING, *CHURN):
+    elif chosen and table not in (*MIXING, *CHURN, "reachability"):
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
@@ -242,7 +245,7 @@ def metrics(
 def _refuse_others(table: str, part: _Part) -> None:
     """Raises: UseError for an option of another table."""
     for option, value, of in (
-        ("--within", part.within, ("coverage",)),
+        ("--within", part.within, ("coverage", "reachability")),
         ("--d-low", part.d_low, ("turnover",)),
         ("--d-high", part.d_high, ("turnover",)),
         ("--gamma", part.gamma, ("percolation",)),
@@ -283,11 +286,16 @@ def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of a table of arrivals. Raises: UseError for options that do not apply."""
     if part.columns or part.totals:
         raise UseError(f"--columns and --totals do not apply to {table}")
+    if part.layers and table != "reachability":
+        raise UseError(f"--layers does not apply to {table}")
     if table == "duplicates":
         return opened.duplicates(part.by, where)
     if part.by:
         raise UseError(f"--by does not apply to {table}")
-    return opened.coverage(where, parse_duration_us(part.within) if part.within else None)
+    within_us = parse_duration_us(part.within) if part.within else None
+    if table == "reachability":
+        return opened.reachability(where, within_us, comma_list(part.layers))
+    return opened.coverage(where, within_us)
 
 
 def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
