@@ -1,4 +1,4 @@
-"""When the copies of a message come, and to whom they could have come."""
+"""When the copies of a message come, to whom they could have come, and by which clocks."""
 
-ARRIVALS = ("coverage", "duplicates", "reachability")
+ARRIVALS = ("coverage", "duplicates", "reachability", "clocks")
 """The names of the tables, for commands."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vizpub.questions.arrivals.clocks import bound_offsets
 from vizpub.questions.arrivals.duplicates import count_duplicates
 from vizpub.questions.arrivals.reachability import count_reachable
 from vizpub.questions.deliveries import coverage_times
@@ -46,3 +47,12 @@ class RunOfArrivals(NamedRun):
         """
         rows = count_reachable(self, where or Where(), within_us, layers)
         return Frame(f"{self.facts.name}, reachability", rows)
+
+    def clocks(self, where: Where | None = None, reference: str | None = None) -> Frame:
+        """Bounds of the offsets of the peers' clocks from that of a reference; see
+        vizpub.questions.arrivals.clocks.
+
+        Raises: UnknownName, UseError for a run without times or previous hops.
+        """
+        rows = bound_offsets(self, where or Where(), reference)
+        return Frame(f"{self.facts.name}, clocks", rows)

@@ -124,9 +124,9 @@ class _Links:
         chosen = (self.valid_to > tick) & (self.valid_from <= end)
         if topic is not None:
             chosen &= (self.topic == _NO_TOPIC) | (self.topic == topic)
-        columns = self.src, self.dst, self.topic, self.valid_from
-        ends = np.minimum(self.valid_to[chosen], end + 1)
-        return _Links(self.peers, *(of[chosen] for of in columns), ends)
+        ends = np.minimum(self.valid_to, end + 1)
+        columns = self.src, self.dst, self.topic, self.valid_from, ends
+        return _Links(self.peers, *(of[chosen] for of in columns))
 
     def reach(self, message: Mapping[str, Any], wanted: _Numbers) -> _Flags:
         """Flag the `wanted` peers to which these links lead from the publisher of a message, from

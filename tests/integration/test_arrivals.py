@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from tests.support.ingested import ROOT, Store
@@ -118,3 +119,14 @@ def test_reachable_peers_are_those_of_components_at_every_change(
         can = reachable(links, published, end) & eligible
         wanted = (message, len(eligible), len(had), len(can), len(can - had), len(had - can))
         assert (row["message"], *[*row.values()][-5:]) == wanted
+
+
+@pytest.mark.parametrize("name", ["traced", "simulated"])
+def test_clocks_of_one_machine_may_be_equal(request: pytest.FixtureRequest, name: str) -> None:
+    run: Run = request.getfixturevalue(name)
+    rows = run.clocks().to_pylist()
+    assert not any(row["contradictory"] for row in rows)
+    assert all((row["offset_us_min"] or 0) <= 0 <= (row["offset_us_max"] or 0) for row in rows)
+    assert sum(row["offset_us_max"] is not None for row in rows) > len(rows) / 2
+    violations = run.metrics("messages", ["causality_violations"]).to_arrow()
+    assert pc.sum(violations["causality_violations"]).as_py() == 0

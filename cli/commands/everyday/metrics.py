@@ -139,6 +139,17 @@ class _Part:
             rich_help_panel=RARE,
         ),
     ] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            metavar="PEER",
+            help="For clocks: compare them with that of this peer (default: the one that exchanged "
+            "messages with most others).",
+            autocompletion=complete_peers,
+            rich_help_panel=RARE,
+        ),
+    ] = None
     totals: Annotated[
         bool,
         typer.Option(
@@ -158,8 +169,8 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, coverage, duplicates, reachability, control, "
-            "mixing, assortativity, lifetimes, survival, turnover, percolation or gauges.",
+            help="overlay, peers, topics, messages, coverage, duplicates, reachability, clocks, "
+            "control, mixing, assortativity, lifetimes, survival, turnover, percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -175,7 +186,8 @@ def metrics(
     tells how many peers get a message more than once, and how soon after its first copy; `--by
     message`, `peer`, `topic`, `interval` or an attribute has a row for each.
     `reachability` counts the eligible peers to which links led from a message's publication on,
-    beside those that had it.
+    beside those that had it. `clocks` tells by how much each peer's clock is ahead of another's, at
+    least and at most.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -195,6 +207,7 @@ def metrics(
     vizpub metrics monday messages --by country --receivers
     vizpub metrics monday coverage --within 4s --topic news
     vizpub metrics monday duplicates --by topic
+    vizpub metrics monday clocks --reference alice
     vizpub metrics monday reachability --within 4s --layers mesh
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
@@ -246,6 +259,7 @@ def _refuse_others(table: str, part: _Part) -> None:
     """Raises: UseError for an option of another table."""
     for option, value, of in (
         ("--within", part.within, ("coverage", "reachability")),
+        ("--reference", part.reference, ("clocks",)),
         ("--d-low", part.d_low, ("turnover",)),
         ("--d-high", part.d_high, ("turnover",)),
         ("--gamma", part.gamma, ("percolation",)),
@@ -292,6 +306,8 @@ def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         return opened.duplicates(part.by, where)
     if part.by:
         raise UseError(f"--by does not apply to {table}")
+    if table == "clocks":
+        return opened.clocks(where, part.reference)
     within_us = parse_duration_us(part.within) if part.within else None
     if table == "reachability":
         return opened.reachability(where, within_us, comma_list(part.layers))
