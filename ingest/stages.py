@@ -266,8 +266,8 @@ def _peers_only_in_files(job: Job) -> int:
 FINISH = "finish"
 READ = Stage("read", _read_input, format=8)
 NAMES = Stage("names", _number_names, format=2)
-PERIODS = Stage("periods", _make_periods, format=4)
-MESSAGES = Stage("messages", _make_messages, format=5)
+PERIODS = Stage("periods", _make_periods, format=5)
+MESSAGES = Stage("messages", _make_messages, format=6)
 METRICS = Stage("metrics", metrics.measure, format=4)
 STAGES = (READ, NAMES, PERIODS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

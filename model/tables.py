@@ -149,6 +149,7 @@ PUBLICATIONS = Table(
         maybe("time_us", "int64", "time of the publication", "µs"),
         always("tick", "int64", "tick of the publication (or of the first reception)", "ticks"),
         always("publication_known", "bool", "the publisher reported it"),
+        maybe("bytes", "int64", "size of one copy, as the publisher reported it", "bytes"),
     ),
     ("message",),
 )

@@ -132,7 +132,7 @@ class ObservedTables:
     traffic        peer, interval, and the columns of vizpub.model.tables.TRAFFIC
     control        peer, interval, kind, topic?, and the columns of vizpub.model.tables.CONTROL
     gauges         peer, interval, gauge, value
-    publications   message, topic, publisher, interval, time_us?, tick       (as reported)
+    publications   message, topic, publisher, interval, time_us?, tick, bytes?   (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders those of a message, peer and tick), first?, hop?,
                    subscribed? (the peer to the topic then, where it says so itself)

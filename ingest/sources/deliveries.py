@@ -234,7 +234,7 @@ class _DeliveryFold(KeyFold):
         if self._published:
             row, (peer, *_) = self._published
             time_us, interval, tick = self._at(row.rank)
-            publication = self._message, None, peer, interval, time_us, tick
+            publication = self._message, None, peer, interval, time_us, tick, None
             self.rows["publications"].append(publication)
 
     def _at(self, time: int) -> tuple[int, int, int]:

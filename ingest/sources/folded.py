@@ -36,7 +36,7 @@ OBSERVED: Mapping[str, pa.Schema] = {
         ]
     ),
     "publications": pa.schema(
-        [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
+        [*_names("message", "topic", "publisher"), _AT[1], *_AT[::2], ("bytes", pa.int64())]
     ),
     "receptions": pa.schema(
         [

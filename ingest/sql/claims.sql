@@ -7,11 +7,11 @@ WITH heard AS (
     UNION ALL
     SELECT message, topic, NULL, interval, tick FROM observed.rejections
 ), claims AS (
-    SELECT message, true AS is_report, topic, publisher, interval, tick, time_us
+    SELECT message, true AS is_report, topic, publisher, interval, tick, time_us, bytes
     FROM observed.publications
     WHERE interval >= getvariable('boundary')
     UNION ALL
-    SELECT message, false, max(topic), max(publisher), min(interval), min(tick), NULL
+    SELECT message, false, max(topic), max(publisher), min(interval), min(tick), NULL, NULL
     FROM heard
     WHERE interval >= getvariable('boundary')
     GROUP BY message

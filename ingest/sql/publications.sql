@@ -19,7 +19,7 @@ WITH reported AS (
     GROUP BY message
 ), said AS (
     SELECT
-        message, r.time_us, coalesce(r.is_report, false) AS publication_known,
+        message, r.time_us, r.bytes, coalesce(r.is_report, false) AS publication_known,
         coalesce(r.topic, h.topic) AS topic,
         coalesce(r.publisher, h.publisher) AS publisher,
         coalesce(r.interval, h.interval) AS interval,

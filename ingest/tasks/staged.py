@@ -42,6 +42,7 @@ CLAIMS = _staged_table(
     maybe("topic", "string", "name of its topic"),
     maybe("publisher", "string", "name of its publisher"),
     *_TIMES,
+    maybe("bytes", "int64", "size of one copy"),
 )
 ARRIVALS = _staged_table(
     "arrivals",

@@ -1,4 +1,5 @@
-"""When the copies of a message come, to whom they could have come, and by which clocks."""
+"""When the copies of a message come, what they cost, to whom they could have come, and by which
+clocks."""
 
-ARRIVALS = ("coverage", "duplicates", "reachability", "clocks")
+ARRIVALS = ("coverage", "duplicates", "amplification", "reachability", "clocks")
 """The names of the tables, for commands."""

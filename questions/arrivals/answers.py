@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vizpub.questions.arrivals.amplification import sum_bytes
 from vizpub.questions.arrivals.clocks import bound_offsets
 from vizpub.questions.arrivals.duplicates import count_duplicates
 from vizpub.questions.arrivals.reachability import count_reachable
@@ -47,6 +48,16 @@ class RunOfArrivals(NamedRun):
         """
         rows = count_reachable(self, where or Where(), within_us, layers)
         return Frame(f"{self.facts.name}, reachability", rows)
+
+    def amplification(self, by: str | None = None, where: Where | None = None) -> Frame:
+        """The bytes of all copies, beside those that the receivers needed: one row or, `by`
+        'message', 'topic', 'interval', 'size' or an attribute of publishers, a row for each; see
+        vizpub.questions.arrivals.amplification.
+
+        Raises: UnknownName, UseError for a run without duplicates, or without attributes.
+        """
+        rows = sum_bytes(self, by, where or Where())
+        return Frame(f"{self.facts.name}, amplification", rows)
 
     def clocks(self, where: Where | None = None, reference: str | None = None) -> Frame:
         """Bounds of the offsets of the peers' clocks from that of a reference; see

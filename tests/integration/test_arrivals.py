@@ -130,3 +130,34 @@ def test_clocks_of_one_machine_may_be_equal(request: pytest.FixtureRequest, name
     assert sum(row["offset_us_max"] is not None for row in rows) > len(rows) / 2
     violations = run.metrics("messages", ["causality_violations"]).to_arrow()
     assert pc.sum(violations["causality_violations"]).as_py() == 0
+
+
+def test_bytes_of_a_simulated_system_are_those_that_its_peers_report(
+    simulated: Run, reports: list[Path]
+) -> None:
+    """Each arrival has the size of its copy; first is the earliest at a peer, but the publisher."""
+    wanted = duckdb.sql(
+        f"""
+        WITH received AS (
+            SELECT peer, unnest(received, max_depth := 2)
+            FROM read_json({[*map(str, reports)]}, format = 'newline_delimited')
+        ), copies AS (
+            SELECT *, peer <> publisher AND time_us = min(time_us) OVER (PARTITION BY peer, message)
+                AS first
+            FROM received
+        )
+        SELECT sum(bytes), sum(bytes) FILTER (first), sum(bytes) FILTER (NOT first),
+            sum(bytes) FILTER ("from" = publisher), sum(bytes) FILTER ("from" <> publisher)
+        FROM copies
+        """
+    ).fetchall()
+    [row] = simulated.amplification().to_pylist()
+    assert row["messages"] == row["sized_messages"] == simulated.stored.rows("publications")
+    assert [value for name, value in row.items() if name.startswith("bytes_")] == [*wanted[0]]
+
+
+def test_bytes_of_a_trace_are_unknown(traced: Run) -> None:
+    [row] = traced.amplification().to_pylist()
+    assert row["messages"] == traced.stored.rows("publications")
+    assert row["sized_messages"] == 0
+    assert {value for name, value in row.items() if not name.endswith("messages")} == {None}

@@ -346,7 +346,7 @@ class _Peer:
             if copy.hops == 0 or (copy.hops is None and copy.publisher == self.name):
                 publisher = copy.publisher or self.name
                 self._rows["publications"].append(
-                    (copy.message, copy.topic, publisher, at, copy.time_us, at)
+                    (copy.message, copy.topic, publisher, at, copy.time_us, at, copy.bytes)
                 )
 
     def _receive(self, received: Sequence[Any], at: int) -> None:

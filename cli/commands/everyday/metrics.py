@@ -169,8 +169,9 @@ def metrics(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="overlay, peers, topics, messages, coverage, duplicates, reachability, clocks, "
-            "control, mixing, assortativity, lifetimes, survival, turnover, percolation or gauges.",
+            help="overlay, peers, topics, messages, coverage, duplicates, amplification, "
+            "reachability, clocks, control, mixing, assortativity, lifetimes, survival, turnover, "
+            "percolation or gauges.",
             autocompletion=complete_metrics,
         ),
     ] = "overlay",
@@ -185,9 +186,10 @@ def metrics(
     (a dash: they never did), and with `--within 4s` the share that had it by then. `duplicates`
     tells how many peers get a message more than once, and how soon after its first copy; `--by
     message`, `peer`, `topic`, `interval` or an attribute has a row for each.
-    `reachability` counts the eligible peers to which links led from a message's publication on,
-    beside those that had it. `clocks` tells by how much each peer's clock is ahead of another's, at
-    least and at most.
+    `amplification` sums up the bytes of all copies, beside those that the receivers needed; `--by
+    size` tells messages of different sizes apart. `reachability` counts the eligible peers to which
+    links led from a message's publication on, beside those that had it. `clocks` tells by how much
+    each peer's clock is ahead of another's, at least and at most.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -207,6 +209,7 @@ def metrics(
     vizpub metrics monday messages --by country --receivers
     vizpub metrics monday coverage --within 4s --topic news
     vizpub metrics monday duplicates --by topic
+    vizpub metrics monday amplification --by size
     vizpub metrics monday clocks --reference alice
     vizpub metrics monday reachability --within 4s --layers mesh
     vizpub metrics monday mixing --by client --layers mesh --from last
@@ -302,8 +305,9 @@ def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         raise UseError(f"--columns and --totals do not apply to {table}")
     if part.layers and table != "reachability":
         raise UseError(f"--layers does not apply to {table}")
-    if table == "duplicates":
-        return opened.duplicates(part.by, where)
+    if table in ("duplicates", "amplification"):
+        answer = opened.duplicates if table == "duplicates" else opened.amplification
+        return answer(part.by, where)
     if part.by:
         raise UseError(f"--by does not apply to {table}")
     if table == "clocks":

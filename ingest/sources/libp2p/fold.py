@@ -140,7 +140,7 @@ class _FoldedPeer:
             case EventType.PUBLISH:
                 self._published.add(event.message)
                 time_us, interval, tick = self._time(at)
-                published = event.message, event.topic, self.name, interval, time_us, tick
+                published = event.message, event.topic, self.name, interval, time_us, tick, None
                 self._rows["publications"].append(published)
             case EventType.REJECT if event.other != self.name:
                 refused = event.message, event.topic, self.name, event.other
