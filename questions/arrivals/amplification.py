@@ -42,7 +42,7 @@ FROM chosen c LEFT JOIN counted USING (message)
 GROUP BY ALL ORDER BY ALL NULLS LAST
 """
 _IS_KNOWN = "count(*) FILTER (copies > 0 AND published IS NULL AND size IS NOT NULL) = 0"
-_COLUMNS = {
+_COLUMNS: dict[str | None, str] = {
     None: "",
     **{name: f"c.{name}," for name in ("message", "topic", "interval")},
     "size": "TRY_CAST(CASE WHEN size > 1 THEN 2 ** ceil(log2(size)) ELSE size END AS BIGINT) "
