@@ -8,7 +8,7 @@ WITH reported AS (
     WHERE is_report
     QUALIFY row_number() OVER (
         PARTITION BY message
-        ORDER BY tick, time_us NULLS LAST, publisher NULLS FIRST, topic NULLS FIRST
+        ORDER BY tick, time_us NULLS LAST, publisher NULLS FIRST, topic NULLS FIRST, bytes NULLS LAST
     ) = 1
 ), heard AS (
     SELECT

@@ -36,10 +36,10 @@ def observed() -> dict[str, pa.Table]:
     return {
         "publications": rows(
             "publications",
-            f"{claim} time_us",
-            ("told", "news", "a", 0, 5, 5),
-            ("twice", "news", "a", 0, 9, 9),
-            ("twice", "news", "b", 0, 7, 7),
+            f"{claim} time_us bytes",
+            ("told", "news", "a", 0, 5, 5, 512),
+            ("twice", "news", "a", 0, 9, 9, 7),
+            ("twice", "news", "b", 0, 7, 7, None),
         ),
         "receptions": rows(
             "receptions",
@@ -84,13 +84,14 @@ def test_unreported_publication_is_derived_from_its_arrivals(tables: dict[str, p
     of = given(CLOCK, messages=(0, 5))
     found = made("publications", [ingest_step("publications")], tables, of).sort_by("message")
     a, b, c, news = 0, 1, 2, 0
-    names = ("name", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
+    about = ("name", "topic", "publisher", "interval", "tick", "time_us", "bytes")
+    names = (*about, "publication_known")
     assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
-        ("told", news, a, 0, 5, 5, True),
-        ("twice", news, b, 0, 7, 7, True),
-        ("mute", None, None, 1, 11, None, False),
-        ("heard", news, c, 2, 20, None, False),
-        ("refused", news, None, 4, 40, None, False),
+        ("told", news, a, 0, 5, 5, 512, True),
+        ("twice", news, b, 0, 7, 7, None, True),
+        ("mute", None, None, 1, 11, None, None, False),
+        ("heard", news, c, 2, 20, None, None, False),
+        ("refused", news, None, 4, 40, None, None, False),
     ]
     assert found["message"].to_pylist() == [0, 1, 2, 3, 4]
 

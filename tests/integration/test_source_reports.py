@@ -202,7 +202,7 @@ def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     assert found.rows("traffic", *columns) == {
         ("17", 42, 12, 9, 4023, 3980, 2, 1, 1024, 512, 0, 11, 8)
     }
-    assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42)}
+    assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42, 512)}
     assert found.rows("receptions") == {
         ("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3, True)
     }
@@ -255,8 +255,8 @@ def test_dissemination_without_neighbors_gives_message_tables(book: Book) -> Non
     found = book.take(DISSEMINATION_ALONE)
     assert found.seen.links is None
     assert found.rows("publications") == {
-        ("m", "t", "a", 0, None, 0),
-        ("n", None, "c", 2, None, 2),
+        ("m", "t", "a", 0, None, 0, None),
+        ("n", None, "c", 2, None, 2, None),
     }
     assert found.rows("receptions") == {
         ("m", "t", None, "b", "a", None, 1, 1, 0, None, 1, None),
@@ -279,7 +279,7 @@ PUBLICATIONS_ALONE = case(
 
 def test_publications_without_received_leave_receptions_unknown(book: Book) -> None:
     found = book.take(PUBLICATIONS_ALONE)
-    assert found.rows("publications") == {("m", None, "a", 0, None, 0)}
+    assert found.rows("publications") == {("m", None, "a", 0, None, 0, None)}
     assert found.rows("rejections") == set()
     assert found.seen.receptions is None
     assert found.seen.unreported is None
@@ -346,7 +346,7 @@ def test_presence_ends_by_leaving_silence_or_end_record(book: Book) -> None:
         ("leaves", "t", 0, 1),
         ("stops", "t", 1, 2),
     }
-    assert found.rows("publications") == {("bye", None, "leaves", 1, None, 1)}
+    assert found.rows("publications") == {("bye", None, "leaves", 1, None, 1, None)}
     assert not found.told.ended
     assert marked.told.ended
     assert marked.told.clock == Clock(1, None, 0, 5)
