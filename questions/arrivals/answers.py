@@ -40,13 +40,15 @@ class RunOfArrivals(NamedRun):
         where: Where | None = None,
         within_us: int | None = None,
         layers: Sequence[str] | None = None,
+        by: str = "message",
     ) -> Frame:
         """The eligible peers to which links led from each message's publication on, beside those
-        that had it; see vizpub.questions.arrivals.reachability.
+        that had it; or `by` 'peer', the messages that could have reached it, beside those that did;
+        see vizpub.questions.arrivals.reachability.
 
         Raises: UnknownName, UseError for a run without links or eligible peers.
         """
-        rows = count_reachable(self, where or Where(), within_us, layers)
+        rows = count_reachable(self, where or Where(), within_us, layers, by)
         return Frame(f"{self.facts.name}, reachability", rows)
 
     def amplification(self, by: str | None = None, where: Where | None = None) -> Frame:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.clock import OPEN
-from vizpub.model.errors import UseError
+from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE
 from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import answer
@@ -40,48 +40,61 @@ WHERE interval BETWEEN $first AND $last AND ($topic IS NULL OR topic = $topic)
     AND ($peer IS NULL OR publisher = $peer)
 ORDER BY message
 """
-_COUNTS = ("delivered", "reachable", "reachable_missed", "unreachable_delivered")
+_COUNTS = ("eligible", "delivered", "reachable", "reachable_missed", "unreachable_delivered")
 _SCHEMA = pa.schema(
     [
         *(("message", pa.int64()), ("interval", pa.int32()), ("topic", pa.int32())),
-        *((name, pa.int64()) for name in ("eligible", *_COUNTS)),
+        *((name, pa.int64()) for name in _COUNTS),
     ]
 )
+BY = ("message", "peer")
+"""What the counts can be of."""
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 
 def count_reachable(
-    run: NamedRun, where: Where, within_us: int | None = None, layers: Sequence[str] | None = None
+    run: NamedRun,
+    where: Where,
+    within_us: int | None = None,
+    layers: Sequence[str] | None = None,
+    by: str = "message",
 ) -> pa.Table:
     """message, interval and topic of its publication, eligible, and of the eligible peers:
     delivered, those that had it; reachable, those to which links of the layers (null = those that
     metrics count) led from the publisher, at its publication or later; reachable_missed, those of
     these that did not have it; unreachable_delivered, those that had it although no links led to
-    them.
+    them. By 'peer': peer, and the same of the messages for which it was eligible.
 
-    All of them `within_us` of the publication; null = until the end of the run. The counts are null
-    where the eligible peers or the publisher are unknown.
+    All of them `within_us` of the publication; null = until the end of the run. The counts of a
+    message are null where the eligible peers or the publisher are unknown.
 
     Raises: UnknownName, UseError where the run's source does not report links or eligible peers,
     or the length of its intervals.
     """
+    if by not in BY:
+        raise UnknownName("column to count by", by, BY)
     run.facts.check_known("receptions", "missed", "links", AUDIENCE)
     within = None if within_us is None else _ticks_of(run, within_us)
     counted = run.counted_layers(layers)
     of_layers = None if counted is None else pc.field("layer").isin(list(counted))
     links = _Links.of(run.stored.read("links", list(_LINK), of_layers), run.stored.rows("peers"))
-    rows = []
+    rows, of_peers = [], np.zeros((len(_COUNTS), links.peers), np.int64)
     for about, peers, arrived in _audiences(run, where):
         row = dict(zip(_MESSAGE, about, strict=True))
         if row["eligible"] is not None and row["publisher"] is not None:
             end = OPEN - 1 if within is None else row["tick"] + within
             can = links.during(row["topic"], row["tick"], end).reach(row, peers)
             had = arrived <= end
-            counts = had, can, can & ~had, had & ~can
-            row |= {name: int(of.sum()) for name, of in zip(_COUNTS, counts, strict=True)}
+            flags = np.array([had | True, had, can, can & ~had, had & ~can])
+            row |= dict(zip(_COUNTS, flags.sum(axis=1).tolist(), strict=True))
+            of_peers[:, peers] += flags
         rows.append(row)
-    return run.with_names(pa.Table.from_pylist(rows, _SCHEMA))
+    if by == "message":
+        return run.with_names(pa.Table.from_pylist(rows, _SCHEMA))
+    numbers = np.flatnonzero(of_peers[0])
+    columns = dict(zip(_COUNTS, of_peers[:, numbers], strict=True))
+    return run.with_names(pa.table({"peer": pa.array(numbers, pa.int32()), **columns}))
 
 
 def _ticks_of(run: NamedRun, within_us: int) -> int:

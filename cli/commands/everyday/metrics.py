@@ -188,8 +188,9 @@ def metrics(
     message`, `peer`, `topic`, `interval` or an attribute has a row for each.
     `amplification` sums up the bytes of all copies, beside those that the receivers needed; `--by
     size` tells messages of different sizes apart. `reachability` counts the eligible peers to which
-    links led from a message's publication on, beside those that had it. `clocks` tells by how much
-    each peer's clock is ahead of another's, at least and at most.
+    links led from a message's publication on, beside those that had it; `--by peer` the messages
+    that could have reached each peer. `clocks` tells by how much each peer's clock is ahead of
+    another's, at least and at most.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -212,6 +213,7 @@ def metrics(
     vizpub metrics monday amplification --by size
     vizpub metrics monday clocks --reference alice
     vizpub metrics monday reachability --within 4s --layers mesh
+    vizpub metrics monday reachability --by peer --sort -reachable_missed
     vizpub metrics monday mixing --by client --layers mesh --from last
     vizpub metrics monday lifetimes --layers mesh --by topic
     vizpub metrics monday turnover --layers mesh --d-low 5 --from 10
@@ -308,13 +310,14 @@ def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     if table in ("duplicates", "amplification"):
         answer = opened.duplicates if table == "duplicates" else opened.amplification
         return answer(part.by, where)
+    within_us = parse_duration_us(part.within) if part.within else None
+    if table == "reachability":
+        layers = comma_list(part.layers)
+        return opened.reachability(where, within_us, layers, part.by or "message")
     if part.by:
         raise UseError(f"--by does not apply to {table}")
     if table == "clocks":
         return opened.clocks(where, part.reference)
-    within_us = parse_duration_us(part.within) if part.within else None
-    if table == "reachability":
-        return opened.reachability(where, within_us, comma_list(part.layers))
     return opened.coverage(where, within_us)
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,11 +21,13 @@ from vizpub.model.run import NO_DATA
 from vizpub.questions.arrivals.reachability import NO_LENGTH
 from vizpub.questions.run import Run, Where
 
-Row = dict[str, Any]
 COUNTS = ("eligible", "delivered", "reachable", "reachable_missed", "unreachable_delivered")
 
 
-def counted(made: Played, message: int, ticks: int | None, layers: Sequence[str] | None) -> Row:
+def outcome(
+    made: Played, message: int, ticks: int | None, layers: Sequence[str] | None
+) -> tuple[set[int], ...]:
+    """The peers that COUNTS count."""
     published = made.rows["publications"][message]
     end = OPEN - 1 if ticks is None else published["tick"] + ticks
     first = {
@@ -38,8 +39,7 @@ def counted(made: Played, message: int, ticks: int | None, layers: Sequence[str]
     had = {peer for peer, tick in first.items() if tick <= end}
     links = [row for row in made.rows["links"] if not layers or row["layer"] in layers]
     can = reachable(links, published, end) & eligible
-    of = (eligible, had, can, can - had, had - can)
-    return dict(zip(COUNTS, map(len, of), strict=True))
+    return eligible, had, can, can - had, had - can
 
 
 @pytest.mark.parametrize("layers", [None, ["mesh"], ["ring"]])
@@ -51,12 +51,23 @@ def test_reachable_peers_are_those_of_components_at_every_change(
     rows = run.reachability(within_us=within_us, layers=layers).to_pylist()
     assert [row["message"] for row in rows] == [*range(len(arrived.rows["publications"]))]
     for row in rows:
-        wanted = counted(arrived, row["message"], ticks, layers)
-        assert {name: row[name] for name in wanted} == wanted, row["message"]
+        wanted = [*map(len, outcome(arrived, row["message"], ticks, layers))]
+        assert [row[name] for name in COUNTS] == wanted, row["message"]
     assert any(row["reachable_missed"] for row in rows)
     if layers == ["ring"] and within_us:
         assert any(row["unreachable_delivered"] for row in rows)
         assert any(row["reachable"] < row["eligible"] for row in rows)
+
+
+def test_reachability_of_peers_counts_their_messages(run: Run, arrived: Played) -> None:
+    outcomes = [outcome(arrived, row["message"], 40, None) for row in arrived.rows["publications"]]
+    wanted = [
+        {"peer": peer, "peer_name": name}
+        | {column: sum(peer in of[place] for of in outcomes) for place, column in enumerate(COUNTS)}
+        for peer, name in enumerate(arrived.peers)
+    ]
+    rows = run.reachability(within_us=40_000, by="peer").to_pylist()
+    assert rows == [row for row in wanted if row["eligible"]]
 
 
 def test_reachability_of_a_part_is_of_the_messages_published_in_it(
@@ -103,6 +114,8 @@ def test_command_prints_reachability(run: Run) -> None:
     call = ["--workspace", workspace, "metrics", run.facts.name, "reachability"]
     result = CliRunner().invoke(app, [*call, "--within", "40ms", "--layers", "ring", "-f", "json"])
     assert json.loads(result.stdout) == run.reachability(None, 40_000, ["ring"]).to_pylist()
+    by_peer = CliRunner().invoke(app, [*call, "--by", "peer", "-f", "json"])
+    assert json.loads(by_peer.stdout) == run.reachability(by="peer").to_pylist()
     refused = CliRunner().invoke(app, [*call, "--by", "client"])
     assert refused.exit_code == 2
-    tells(refused.stderr, "--by", "reachability")
+    tells(refused.stderr, "client", "message", "peer")
