@@ -37,8 +37,8 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "dangling_links": [],
     "subscriptions": [(1, 0, 0, OPEN), (2, 0, 0, OPEN), (3, 1, 0, 2 * SECOND)],
     "publications": [
-        (0, "m0", 0, 0, 0, 100_000, 100_000, True),
-        (1, "m1", 0, 0, 2, 2_100_000, 2_100_000, True),
+        (0, "m0", 0, 0, 0, 100_000, 100_000, True, 512),
+        (1, "m1", 0, 0, 2, 2_100_000, 2_100_000, True, None),
     ],
     "receptions": [
         (0, 1, 0, 130_000, 0, 130_000, True, 1, True, True),
