@@ -24,6 +24,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     betweenness: bool = True,
     own_metrics: list[str] | None = None,
     attributes: list[Path | str] | None = None,
+    pattern: Path | str | None = None,
     replace: bool = False,
     append: bool = False,
 ) -> Run:
@@ -31,8 +32,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
     '500ms', `layers` are the layers whose links the metrics count, `own_metrics` functions as
-    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers
-    (docs/sources.md).
+    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers, `pattern` a
+    file of regular expressions for lines of logs, or the name of a shipped one (docs/sources.md).
 
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
@@ -43,12 +44,16 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.ingest.pipeline import ingest as make
     from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
+    from vizpub.ingest.sources.lines.patterns import read_patterns
     from vizpub.model.clock import parse_duration_us
     from vizpub.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)
-    options = SourceOptions(parse_duration_us(interval) if interval else None)
+    options = SourceOptions(
+        parse_duration_us(interval) if interval else None,
+        pattern=read_patterns(str(pattern)) if pattern is not None else None,
+    )
     request = IngestRequest(
         tuple(map(str, paths)),
         run,

@@ -94,6 +94,8 @@ class SourceOptions:
     """The columns of delimited text, with commas between them; null = as the files say."""
     time_unit_us: int | None = None
     """Microseconds in the unit of times that are numbers; null = as the format says."""
+    pattern: str | None = None
+    """The content of a pattern file (vizpub.ingest.sources.lines.patterns)."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class TraceTally(RecordTally):
     deliveries: int = 0
     with_previous_hop: int = 0
     """Deliveries that name the previous hop."""
+    duplicates: int = 0
     own_rejections: int = 0
     """Rejections of a message by its own publisher."""
     writes: int = 0
@@ -70,6 +71,8 @@ class TraceTally(RecordTally):
         if event.type == EventType.DELIVER:
             self.deliveries += 1
             self.with_previous_hop += event.other is not None
+        elif event.type == EventType.DUPLICATE:
+            self.duplicates += 1
         elif event.type == EventType.REJECT:
             self.own_rejections += event.other == event.peer
         self.writes += event.write_ns is not None

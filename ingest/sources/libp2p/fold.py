@@ -84,12 +84,16 @@ class EventFold(KeyFold):
 
     def take(self, row: InputRow) -> None:
         """Take the next event of the peer, or of another peer's stream to it."""
-        event = self._decode(row.record)
+        event = self.event_of(row)
         at = event.time // 1000 - self.epoch_us
         if event.peer == row.peer:
             self._peer.add_own(event, at, row.file)
         else:
             self._peer.add_of_others(event, at)
+
+    def event_of(self, row: InputRow) -> TraceEvent:
+        """Return the event of a row."""
+        return self._decode(row.record)
 
     def end(self) -> None:
         """Write the open state of the peer."""
