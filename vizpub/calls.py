@@ -102,31 +102,44 @@ def runs(workspace: Path | str = _WORKSPACE) -> Frame:
     return Frame(f"runs of {folder}", runs_table(stored_runs(folder), retired_collections(folder)))
 
 
-def compare(
+def compare(  # noqa: PLR0913 - the options of a command
     *runs: Run,
     metrics: list[str] | None = None,
     first: int | None = None,
     last: int | None = None,
     common: bool = False,
+    by: list[str] | None = None,
+    over: str | None = None,
+    receivers: bool = False,
 ) -> Frame:
     """Compare metrics of runs: means over the runs of a group, and contrasts of two groups,
     with 95 % confidence intervals. Columns: docs/compare.md.
 
     A run is measured over its intervals from `first` to `last`; if `common`, over those that all
-    runs have. Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
+    runs have. `by` names what distinguishes groups, `over` a parameter at each of whose values they
+    are compared; one of these may be an attribute of peers, and `receivers` then groups messages by
+    who received them. Caveats are warnings.
+
+    Raises: UnknownName, UseError for what cannot be compared.
     """
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
-    from vizpub.analytics.comparison.tables import compare_groups as side_by_side
+    from vizpub.analytics.comparison.tables import compare_groups, compare_settings
     from vizpub.questions.frames import Frame
 
     question = ComparisonRequest(
-        tuple(metrics) if metrics else None, window=(first, last), common=common
+        tuple(metrics) if metrics else None,
+        tuple(by) if by else None,
+        window=(first, last),
+        common=common,
+        setting=over,
+        receivers=receivers,
     )
     found = measure_runs(runs, question)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     names = ", ".join(run.facts.name for run in runs)
-    return Frame(f"comparison of {names}", side_by_side(found.runs, found.metrics))
+    tabulate = compare_settings if over else compare_groups
+    return Frame(f"comparison of {names}", tabulate(found.runs, found.metrics))
 
 
 def ask(

@@ -143,13 +143,15 @@ class _LineReader:
             if match is None:
                 count_name(tally.unknown, NO_MATCH)
                 return
-            values = {name: match.values.get(name) for name in ("other", "topic", "message")}
+            values = match.values
             event = TraceEvent(
                 match.kind.type,
-                str(match.values["peer"]),
+                str(values["peer"]),
                 match.time,
-                reason=match.values.get("reason"),
-                **values,
+                values.get("other"),
+                values.get("topic"),
+                values.get("message"),
+                values.get("reason"),
             )
             self.judge.count(event, tally, split, line.number)
             if match.published is not None and match.time < match.published:
