@@ -205,6 +205,8 @@ class Source(ABC):
     """Kinds of encoding that other texts may look like: such files count if they are named, or if
     the input has no others.
     """
+    companions: frozenset[str] = frozenset()
+    """Encodings of files that count only beside others of the source, and do not choose it."""
     carried: tuple[str, ...] = ()
     """Folded tables that a run keeps for appends."""
     every_layer: frozenset[str] | None = None

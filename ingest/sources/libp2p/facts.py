@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 from vizpub.ingest.inputs.reader import InputSplit, RecordRefused
 from vizpub.ingest.sources.base import RunDescription, SourceInput
@@ -53,6 +53,12 @@ class TraceTally(RecordTally):
     logs: int = 0
     partial_logs: int = 0
     """Logs of nodes that report received messages alone; only the source interop has logs."""
+    attributed: int = 0
+    """Logs of nodes with attributes."""
+    implementations: Counter[str] = field(default_factory=Counter)
+    """Nodes by what they run."""
+    parameters: dict[str, Any] | None = None
+    """Those of the run, where a file has them; these three are of the source interop alone."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
     times: RecordTimes = field(default_factory=lambda: RecordTimes(0))
@@ -85,6 +91,7 @@ class TraceTally(RecordTally):
     def add(self, tally: Self) -> None:
         """Add the counts of another tally."""
         super().add(tally)
+        self.parameters = self.parameters or tally.parameters
         if tally.copies is not None:
             self.copy(tally.copies)
 

@@ -24,6 +24,8 @@ from vizpub.model.clock import OPEN
 from vizpub.reports.fields import INT32
 
 STREAMS, MESH = "streams", "mesh"
+OF_ATTRIBUTES = -1
+"""The rank of a row with the attributes of a peer, which hold from the start of the run."""
 COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
@@ -113,6 +115,20 @@ class EventFold(KeyFold):
         """Put a record into the quarantine, and count it by reason."""
         count_name(self._tally.refused, reason)
         super().refuse(row, reason, text)
+
+
+class AttributedFold(EventFold):
+    """An EventFold that also takes the attributes of peers."""
+
+    tables: ClassVar[Mapping[str, pa.Schema]] = {**TABLES, "attributes": OBSERVED["attributes"]}
+
+    def take(self, row: InputRow) -> None:
+        """Take the attributes of the peer, or its next event."""
+        if row.rank == OF_ATTRIBUTES:
+            attributes = msgspec.json.decode(row.record)
+            self.rows["attributes"] += [(row.peer, *item, 0) for item in attributes.items()]
+        else:
+            super().take(row)
 
 
 class _FoldedPeer:
