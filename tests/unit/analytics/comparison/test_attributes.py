@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,6 +19,7 @@ from vizpub.analytics.comparison.per_run import NO_ATTRIBUTE, ComparisonRequest,
 from vizpub.analytics.comparison.tables import compare_groups, compare_settings
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.questions.run import Run
+from vizpub.runstore.store import StoredRun
 
 METRICS = ("degree", "duplicates", "delay_us_mean", "hit_ratio")
 
@@ -139,6 +141,29 @@ def test_conditions_are_judged_at_each_value(played: list[tuple[Played, Run]]) -
             bounds = stats.ttest_1samp([one - 1 for one in numbers], 0).confidence_interval()
             row = by_place["degree < 1", f"new {KEY}={value}"]
             assert [row["low"], row["high"]] == pytest.approx([bounds.low, bounds.high])
+
+
+def test_groups_of_the_same_runs_are_compared_by_pairs(
+    played: list[tuple[Played, Run]],
+) -> None:
+    runs = [replace(run, stored=renamed(run, f"run {n}")) for n, (_, run) in enumerate(played)]
+    answer = measure_runs(runs, ComparisonRequest(("degree",), ("zone",)))
+    conditions = [Condition.parse("degree > 1x")]
+    rows = judge_conditions(answer.runs, answer.metrics, conditions).to_pylist()
+    values = {(one.run, one.group): one.values["degree"] for one in answer.runs}
+    gaps = []
+    for run in runs:
+        first, second = (values[run.facts.name, f"zone=zone {n}"] for n in (0, 1))
+        assert first is not None
+        assert second is not None
+        gaps.append(second - first)
+    bounds = stats.ttest_1samp(gaps, 0).confidence_interval()
+    (row,) = [row for row in rows if row["group"] == "zone=zone 1"]
+    assert [row["low"], row["high"]] == pytest.approx([bounds.low, bounds.high])
+
+
+def renamed(run: Run, name: str) -> StoredRun:
+    return StoredRun(run.stored.directory, replace(run.stored.manifest, name=name))
 
 
 def test_value_that_a_group_lacks_cannot_be_judged(played: list[tuple[Played, Run]]) -> None:
