@@ -139,6 +139,31 @@ def test_kinds_without_a_pattern_are_unknown(rewritten: Taken, tmp_path: Path) -
     assert DUPLICATES not in found.told.unknown  # this log has one
 
 
+@pytest.mark.parametrize(
+    ("lines", "receptions", "publications"),
+    [
+        (["got m", "got m"], [True, False], 0),
+        (["sent m", "got m", "got m"], [False], 1),  # the first is what it delivers to itself
+        (["sent m", "got m from b"], [False], 1),
+        (["got m from b", "sent m"], [True], 0),
+        (["sent m", "sent m"], [], 1),
+    ],
+)
+def test_first_copy_that_a_peer_has_decides_what_its_lines_are(
+    tmp_path: Path, lines: list[str], receptions: list[bool], publications: int
+) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"{at} a {text}\n" for at, text in enumerate(lines)))
+    found = take(
+        "time_unit = 's'\n[lines.got]\nkind = 'receive'\npattern = '(?P<time>.) (?P<peer>.) got "
+        "(?P<message>.)( from (?P<other>.))?'\n[lines.sent]\nkind = 'send'\n"
+        "pattern = '(?P<time>.) (?P<peer>.) sent (?P<message>.)'",
+        path,
+    )
+    assert [row["first"] for row in found.records("receptions", "tick")] == receptions
+    assert len(found.records("publications")) == publications
+
+
 def nim_logs(folder: Path, seed: int) -> tuple[dict[str, tuple[str, int]], dict[Any, int], int]:
     """Write logs of nodes with clocks that differ. Return publisher and time by message, the time
     by message and peer, and the number of arrivals before their publication.

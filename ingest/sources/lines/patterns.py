@@ -59,7 +59,7 @@ KINDS: Mapping[str, EventKind] = {
     "disconnect": EventKind(EventType.STREAM_CLOSED, {"other": True}),
 }
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?", re.ASCII)
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _SUFFIX = ".toml"
 _HELP = "docs/sources.md describes pattern files"

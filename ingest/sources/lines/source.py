@@ -169,12 +169,15 @@ class _LineFold(EventFold):
         """Start a peer."""
         super().begin(key)
         self._copies: set[str] = set()
+        self._own: set[str] = set()
+        """Messages that it published, and did not deliver to itself yet."""
 
     def event_of(self, row: InputRow) -> TraceEvent:
         """Return the event of a row; the first copy that a peer has decides what it is.
 
-        A received copy is a delivery, or a duplicate. A peer that sends a message that it never
-        had publishes it.
+        A received copy is a delivery, or a duplicate; of an own message, the first one without a
+        sender is that of the peer to itself. A peer that sends a message that it never had
+        publishes it.
         """
         event = super().event_of(row)
         if event.message is None:
@@ -182,8 +185,12 @@ class _LineFold(EventFold):
         is_new = event.message not in self._copies
         self._copies.add(event.message)
         if event.type == EventType.RECV_RPC:
-            event.type = EventType.DELIVER if is_new else EventType.DUPLICATE
+            is_own = event.other is None and event.message in self._own
+            event.type = EventType.DELIVER if is_new or is_own else EventType.DUPLICATE
+            self._own.discard(event.message)
             self._tally.see(event)
         elif event.type == EventType.SEND_RPC and is_new:
             event.type = EventType.PUBLISH
+        if event.type == EventType.PUBLISH:
+            self._own.add(event.message)
         return event
