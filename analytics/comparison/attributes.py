@@ -44,18 +44,18 @@ def find_attribute(runs: Sequence[Run], names: Iterable[str], traits: Iterable[s
     that lacks the attribute.
     """
     keys = {run.facts.name: attribute_keys(run) for run in runs if run.stored.has("attributes")}
-    every, known = {key for of_run in keys.values() for key in of_run}, {*traits}
-    found = [name for name in dict.fromkeys(names) if name not in known]
-    for name in found if every else ():
+    every, of_runs = {key for keys_of_run in keys.values() for key in keys_of_run}, {*traits}
+    others = [name for name in dict.fromkeys(names) if name not in of_runs]
+    for name in others if every else ():
         if name not in every:
-            raise UnknownName("property or attribute", name, sorted(known | every))
-    found = [name for name in found if name in every]
-    if len(found) > 1:
-        raise UseError(f"peers are grouped by one attribute, not by {' and '.join(found)}")
-    for run in runs if found else ():
-        if found[0] not in keys.get(run.facts.name, ()):
-            raise UseError(f"run '{run.facts.name}' has no attribute '{found[0]}' of peers")
-    return found[0] if found else None
+            raise UnknownName("property or attribute", name, sorted(of_runs | every))
+    attributes = [name for name in others if name in every]
+    if len(attributes) > 1:
+        raise UseError(f"peers are grouped by one attribute, not by {' and '.join(attributes)}")
+    for run in runs if attributes else ():
+        if attributes[0] not in keys.get(run.facts.name, ()):
+            raise UseError(f"run '{run.facts.name}' has no attribute '{attributes[0]}' of peers")
+    return attributes[0] if attributes else None
 
 
 def attribute_values(run: Run, key: str) -> list[str]:
