@@ -26,7 +26,7 @@ LAYOUTS = ("ring", "layers", "force")
 """Layouts of a dissemination tree or an overlay."""
 SOURCES = (
     *("auto", "reports", "libp2p", "interop", "hermes", "bctrace"),
-    *("vizpub", "nebula", "edges", "deliveries"),
+    *("vizpub", "nebula", "edges", "deliveries", "lines"),
 )
 """Formats of the input."""
 _MOST = 200

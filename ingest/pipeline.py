@@ -213,7 +213,7 @@ def _inspect(
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watch_progress(many, STEP, progress) if many else nullcontext():
         name, limit = request.source, request.options.max_line
-        sources = sources_for(request.options.columns)
+        sources = sources_for(request.options, name)
         inventory = take_inventory(many, request.resolved_paths, sources, name, progress, limit)
         source = find_source(inventory.source)
         check_options(source, request.options)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
 
@@ -261,6 +262,8 @@ def _option_text(key: str, value: object) -> str:
         return "the default"
     if isinstance(value, int) and key == "interval_us":
         return duration(value)
+    if key == "pattern":
+        return f"a file with SHA-256 {sha256(str(value).encode()).hexdigest()[:8]}…"
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

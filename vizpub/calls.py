@@ -24,6 +24,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     betweenness: bool = True,
     own_metrics: list[str] | None = None,
     attributes: list[Path | str] | None = None,
+    pattern: Path | str | None = None,
     replace: bool = False,
     append: bool = False,
 ) -> Run:
@@ -31,8 +32,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
     '500ms', `layers` are the layers whose links the metrics count, `own_metrics` functions as
-    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers
-    (docs/sources.md).
+    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers, `pattern` a
+    file of regular expressions for lines of logs, or the name of a shipped one (docs/sources.md).
 
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
@@ -43,12 +44,16 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.ingest.pipeline import ingest as make
     from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
+    from vizpub.ingest.sources.lines.patterns import read_patterns
     from vizpub.model.clock import parse_duration_us
     from vizpub.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)
-    options = SourceOptions(parse_duration_us(interval) if interval else None)
+    options = SourceOptions(
+        parse_duration_us(interval) if interval else None,
+        pattern=read_patterns(str(pattern)) if pattern is not None else None,
+    )
     request = IngestRequest(
         tuple(map(str, paths)),
         run,
@@ -97,31 +102,44 @@ def runs(workspace: Path | str = _WORKSPACE) -> Frame:
     return Frame(f"runs of {folder}", runs_table(stored_runs(folder), retired_collections(folder)))
 
 
-def compare(
+def compare(  # noqa: PLR0913 - the options of a command
     *runs: Run,
     metrics: list[str] | None = None,
     first: int | None = None,
     last: int | None = None,
     common: bool = False,
+    by: list[str] | None = None,
+    over: str | None = None,
+    receivers: bool = False,
 ) -> Frame:
     """Compare metrics of runs: means over the runs of a group, and contrasts of two groups,
     with 95 % confidence intervals. Columns: docs/compare.md.
 
     A run is measured over its intervals from `first` to `last`; if `common`, over those that all
-    runs have. Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
+    runs have. `by` names what distinguishes groups, `over` a parameter at each of whose values they
+    are compared; one of these may be an attribute of peers, and `receivers` then groups messages by
+    who received them. Caveats are warnings.
+
+    Raises: UnknownName, UseError for what cannot be compared.
     """
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
-    from vizpub.analytics.comparison.tables import compare_groups as side_by_side
+    from vizpub.analytics.comparison.tables import compare_groups, compare_settings
     from vizpub.questions.frames import Frame
 
     question = ComparisonRequest(
-        tuple(metrics) if metrics else None, window=(first, last), common=common
+        tuple(metrics) if metrics else None,
+        tuple(by) if by else None,
+        window=(first, last),
+        common=common,
+        setting=over,
+        receivers=receivers,
     )
     found = measure_runs(runs, question)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     names = ", ".join(run.facts.name for run in runs)
-    return Frame(f"comparison of {names}", side_by_side(found.runs, found.metrics))
+    tabulate = compare_settings if over else compare_groups
+    return Frame(f"comparison of {names}", tabulate(found.runs, found.metrics))
 
 
 def ask(

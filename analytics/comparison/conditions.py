@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import isfinite
 from typing import Literal
 
@@ -18,7 +19,13 @@ import pyarrow as pa
 
 from vizpub.analytics.comparison.estimates import Estimate, difference, mean
 from vizpub.analytics.comparison.metrics import Metric, full_name
-from vizpub.analytics.comparison.tables import RunMetrics, are_paired, group_by_label, pair_values
+from vizpub.analytics.comparison.tables import (
+    RunMetrics,
+    are_paired,
+    group_by_label,
+    pair_values,
+    sort_settings,
+)
 from vizpub.model.errors import UseError
 
 NEEDS_TWO_GROUPS = "needs a second group of runs to compare with the first"
@@ -101,30 +108,42 @@ class Condition:
 
 
 def judge_conditions(
-    runs: Sequence[RunMetrics], metrics: Sequence[Metric], conditions: Sequence[Condition]
+    runs: Sequence[RunMetrics],
+    metrics: Sequence[Metric],
+    conditions: Sequence[Condition],
+    over: str | None = None,
 ) -> pa.Table:
-    """Judge every condition on the groups after the first, or on the only group.
+    """Judge every condition on the groups after the first, or on the only group; with `over`, the
+    name of a parameter or attribute, at each of its values.
 
     `metrics` are those that the conditions name. Returns a table of `JUDGEMENTS`.
 
     Raises: UseError for a multiple of the first group's value if there is no other group.
     """
-    first, *others = group_by_label(runs).values()
+    first_label, *other_labels = group_by_label(runs)
     by_name = {name: metric for metric in metrics for name in (full_name(metric), metric.name)}
+    settings = sort_settings({run.setting for run in runs})
+    by_place = {
+        (label, setting): [run for run in of_group if run.setting == setting]
+        for label, of_group in group_by_label(runs).items()
+        for setting in settings
+    }
     rows = []
-    for condition in conditions:
-        if condition.is_factor and not others:
+    for condition, setting, label in product(conditions, settings, other_labels or [first_label]):
+        if condition.is_factor and not other_labels:
             raise UseError(f"'{condition.text}' {NEEDS_TWO_GROUPS}")
         metric = by_name[condition.metric]
-        for group in others or [first]:
-            value, limit, distance = _measure_difference(condition, metric.name, first, group)
-            result, reason = condition.judge(distance), None
-            if result == "unknown":
-                concerned = (first, group) if condition.is_factor else (group,)
-                reason = _find_reason(concerned, metric.name, distance)
-            judged = (condition.text, group[0].group, result, value, limit, distance.value)
-            bounds = (distance.low, distance.high, distance.n, len(group))
-            rows.append((*judged, *bounds, metric.unit, metric.over, reason))
+        first, group = by_place[first_label, setting], by_place[label, setting]
+        value, limit, distance = _measure_difference(condition, metric.name, first, group)
+        result, reason = condition.judge(distance), None
+        if result == "unknown":
+            concerned = {first_label: first} if condition.is_factor else {}
+            concerned[label] = group
+            reason = _find_reason(concerned, metric.name, distance)
+        shown = f"{label} {over}={setting}" if over else label
+        judged = (condition.text, shown, result, value, limit, distance.value)
+        bounds = (distance.low, distance.high, distance.n, len(group))
+        rows.append((*judged, *bounds, metric.unit, metric.over, reason))
     return pa.Table.from_pylist(
         [dict(zip(JUDGEMENTS.names, row, strict=True)) for row in rows], JUDGEMENTS
     )
@@ -158,8 +177,8 @@ def _known(runs: Sequence[RunMetrics], name: str) -> list[float]:
     return [value for run in runs if (value := run.values[name]) is not None]
 
 
-def _find_reason(groups: Sequence[Sequence[RunMetrics]], name: str, distance: Estimate) -> str:
+def _find_reason(groups: Mapping[str, Sequence[RunMetrics]], name: str, distance: Estimate) -> str:
     """Why a condition on these groups cannot be judged."""
-    if unknown := [runs[0].group for runs in groups if not _known(runs, name)]:
+    if unknown := [label for label, runs in groups.items() if not _known(runs, name)]:
         return f"{UNKNOWN_IN_EVERY_RUN} of {', '.join(unknown)}"
     return UNKNOWN_IN_EVERY_PAIR if distance.value is None else NO_INTERVAL_TO_JUDGE

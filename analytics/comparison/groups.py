@@ -42,19 +42,18 @@ def group_runs(
     runs: Sequence[RunFacts],
     by: Sequence[str] | None = None,
     over: str | None = None,
-    patterns: Sequence[str] = (),
+    more_traits: Sequence[Mapping[str, str]] = (),
 ) -> Grouping:
     """Group runs by the given traits, by default by protocol and by the parameters that differ
     within a protocol. By default, runs that are not distinguished by a seed are a group each.
 
     `over` is a trait that does not distinguish groups: they are compared at each of its values.
-    `patterns` are those that selected each of the runs, if patterns did.
+    `more_traits` has further traits of each, such as the pattern that selected it.
 
     Raises: UnknownName for a trait that no run has, UseError if a run lacks the trait `over`.
     """
-    traits = [_traits(facts) for facts in runs]
-    for run_traits, pattern in zip(traits, patterns, strict=False):
-        run_traits[PATTERN] = pattern
+    more_traits = more_traits or [{} for _ in runs]
+    traits = [{**find_traits(facts), **more} for facts, more in zip(runs, more_traits, strict=True)]
     names = sorted({trait for run_traits in traits for trait in run_traits})
     for name in by or ():
         if name not in names:
@@ -100,7 +99,8 @@ def _setting_of(run_traits: _Traits, over: str | None, names: Sequence[str]) -> 
     return run_traits[over]
 
 
-def _traits(facts: RunFacts) -> _Traits:
+def find_traits(facts: RunFacts) -> dict[str, str]:
+    """Return the traits of a run, by name."""
     described = facts.parameters.get("described")
     derived = [*described, "described"] if isinstance(described, list) else []
     parameters = {name: value for name, value in facts.parameters.items() if name not in derived}

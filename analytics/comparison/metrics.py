@@ -11,7 +11,7 @@ after it (their sum, the largest), or 'gauges/hops/per/lookups' (a total over an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from vizpub.model.errors import UnknownName, UseError
@@ -141,6 +141,23 @@ def find_interval_metric(name: str, own_metrics: Iterable[OwnMetric] = ()) -> Me
     ):
         raise UseError(f"{name} {OF_A_WHOLE_RUN} and has no value per interval")
     return _find(name, columns)
+
+
+def find_column_metric(
+    name: str,
+    tables: Iterable[str],
+    own_metrics: Iterable[OwnMetric],
+    is_chosen: Callable[[str, str], bool],
+) -> Metric:
+    """The metric of that name among columns of tables, the first of these first; `is_chosen` takes
+    a table and a column.
+
+    Raises: UnknownName.
+    """
+    columns = [
+        one for one in _column_metrics(_OVER, own_metrics) if is_chosen(one.table, one.column)
+    ]
+    return _find(name, tuple(one for table in tables for one in columns if one.table == table))
 
 
 def parse_gauge_metric(name: str, *, per_interval: bool = False) -> Metric | None:

@@ -9,15 +9,22 @@ A comparison takes three steps:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.analytics.comparison.attributes import (
+    BY_ATTRIBUTE,
+    attribute_values,
+    find_attribute,
+    find_group_metric,
+    measure_attribute,
+)
 from vizpub.analytics.comparison.gauges import gauge_series, gauge_values
-from vizpub.analytics.comparison.groups import group_runs
+from vizpub.analytics.comparison.groups import PATTERN, find_traits, group_runs
 from vizpub.analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
@@ -27,18 +34,26 @@ from vizpub.analytics.comparison.metrics import (
     find_metric,
     restrict_over,
 )
+from vizpub.analytics.comparison.notes import (
+    difference_notes,
+    ends_of,
+    interval_notes,
+    list_some,
+    refusal_notes,
+    unknown_notes,
+)
 from vizpub.analytics.comparison.tables import RunMetrics, is_known
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.progress import Progress, silent
-from vizpub.questions.names import NamedRun
 from vizpub.questions.run import Run
 from vizpub.questions.snapshots import not_refused
 from vizpub.questions.sums.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
 NO_INTERVAL_OF_WINDOW = "has no interval of the window"
+NO_ATTRIBUTE = "messages have receivers in groups only by an attribute of peers: give --by KEY"
 
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
@@ -54,7 +69,8 @@ class ComparisonRequest:
     """Names as in vizpub.analytics.comparison.metrics; null = the default ones that are known in a
     run."""
     by: tuple[str, ...] | None = None
-    """Traits that distinguish groups (vizpub.analytics.comparison.groups)."""
+    """Traits that distinguish groups (vizpub.analytics.comparison.groups), and at most one
+    attribute of peers: a run then has a value of each metric for the peers of each value."""
     window: tuple[int | None, int | None] = (None, None)
     """First and last interval; null = of each run, or of the common intervals."""
     common: bool = False
@@ -63,9 +79,11 @@ class ComparisonRequest:
     per_interval: bool = False
     """A value of each metric per interval instead of one per run."""
     setting: str | None = None
-    """The parameter to compare over; it does not distinguish groups."""
+    """The parameter, or attribute of peers, to compare over; it does not distinguish groups."""
     patterns: tuple[str, ...] = ()
     """The pattern that selected each of the runs, if patterns did."""
+    receivers: bool = False
+    """With an attribute: group messages by who received them, not by their publishers."""
 
 
 @dataclass(frozen=True)
@@ -99,40 +117,97 @@ def common_clock(runs: Sequence[Run]) -> Clock:
 def measure_runs(
     runs: Sequence[Run], question: ComparisonRequest | None = None, progress: Progress = silent
 ) -> ComparedRuns:
-    """The metrics of every run, over its intervals in the window.
+    """The metrics of every run, or of every group of its peers, over its intervals in the window.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
     """
     question = question or ComparisonRequest()
     spans = _choose_spans(runs, question)
     scope = _describe_spans(spans)
-    is_whole = all((span.first, span.last) == _ends(span.run) for span in spans)
-    find = find_interval_metric if question.per_interval else find_metric
-    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
-    own_metrics = _own_metrics(runs)
-    requested = [find(name, own_metrics) for name in question.metrics or defaults]
-    metrics = tuple({metric_.name: metric_ for metric_ in requested}.values())
+    is_whole = all((span.first, span.last) == ends_of(span.run) for span in spans)
+    key = _attribute_of(runs, question)
+    metrics = _choose_metrics(runs, question, key)
     if not (is_whole or question.per_interval):
         metrics = tuple(replace(one, over=restrict_over(one.over, scope)) for one in metrics)
-    facts = [run.facts for run in runs]
-    grouping = group_runs(facts, question.by, question.setting, question.patterns)
-    measure = _measure_intervals if question.per_interval else _measure_run
-    measured = []
-    places = zip(spans, grouping.groups, grouping.settings, strict=True)
-    for done, (span, group, setting) in enumerate(places):
-        progress("read the runs", done, len(runs), span.run.facts.name)
-        measured.append(replace(measure(span, metrics), group=group, setting=setting))
+    parts = [*_parts_of_runs(runs, question, key)]
+    facts, more_traits = [runs[number].facts for number, _ in parts], [of for _, of in parts]
+    grouping = group_runs(facts, question.by, question.setting, more_traits)
+    measured, ungrouped = [], []
+    places = [*zip(parts, grouping.groups, grouping.settings, strict=True)]
+    for number, span in enumerate(spans):
+        progress("read the runs", number, len(runs), span.run.facts.name)
+        by_value = _measure(span, metrics, question, key)
+        measured += [
+            replace(by_value[traits.get(key or "")], group=group, setting=setting)
+            for (of, traits), group, setting in places
+            if of == number
+        ]
+        ungrouped += [span.run.facts.name] if key and None in by_value else []
     known = tuple(one for one in metrics if any(is_known(run, one.name) for run in measured))
     selected = metrics if question.metrics else known
     notes = (
-        *_interval_notes(spans, question),
-        *_difference_notes(runs, metrics),
+        *interval_notes(spans, question),
+        *difference_notes(runs, metrics),
         *grouping.notes,
-        *_refusal_notes(runs, selected),
-        *_unknown_notes(measured, metrics),
+        *refusal_notes(runs, selected),
+        *unknown_notes(measured, metrics),
+        *([f"left out: peers without {key}, of {list_some(ungrouped)}"] if ungrouped else ()),
     )
     scope = f"whole runs, {scope}" if is_whole else scope
     return ComparedRuns(tuple(measured), selected, spans[0].first, spans[0].last, scope, notes)
+
+
+def _attribute_of(runs: Sequence[Run], question: ComparisonRequest) -> str | None:
+    """The attribute of peers that distinguishes groups, or that is compared over; null = none.
+
+    Raises: UseError for questions that have no answer by groups of peers.
+    """
+    traits = [trait for run in runs for trait in find_traits(run.facts)]
+    names = filter(None, (*(question.by or ()), question.setting))
+    key = find_attribute(runs, names, (*traits, PATTERN))
+    if key and question.per_interval:
+        raise UseError(f"groups of peers by {key} are not compared over intervals")
+    if question.receivers and not key:
+        raise UseError(NO_ATTRIBUTE)
+    return key
+
+
+def _choose_metrics(
+    runs: Sequence[Run], question: ComparisonRequest, key: str | None
+) -> tuple[Metric, ...]:
+    """The metrics that are asked for, each once. Raises: UnknownName, UseError."""
+    own_metrics, find = _own_metrics(runs), partial(find_metric)
+    defaults: Sequence[str] = DEFAULT
+    if key:
+        find, defaults = partial(find_group_metric, receivers=question.receivers), BY_ATTRIBUTE
+    elif question.per_interval:
+        find, defaults = partial(find_interval_metric), DEFAULT_SERIES
+    requested = [find(name, own_metrics) for name in question.metrics or defaults]
+    return tuple({metric_.name: metric_ for metric_ in requested}.values())
+
+
+def _parts_of_runs(
+    runs: Sequence[Run], question: ComparisonRequest, key: str | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number of each run with the traits that it has besides its own, and with an
+    attribute one such pair for each of its values.
+    """
+    for number, run in enumerate(runs):
+        traits = {PATTERN: question.patterns[number]} if question.patterns else {}
+        if key is None:
+            yield number, traits
+        else:
+            yield from ((number, {**traits, key: value}) for value in attribute_values(run, key))
+
+
+def _measure(
+    span: Span, metrics: Sequence[Metric], question: ComparisonRequest, key: str | None
+) -> Mapping[str | None, RunMetrics]:
+    """The metrics of a run, or with an attribute those of each value that its peers have."""
+    if key is not None:
+        return measure_attribute(span, key, metrics, receivers=question.receivers)
+    measure = _measure_intervals if question.per_interval else _measure_run
+    return {None: measure(span, metrics)}
 
 
 def _choose_spans(runs: Sequence[Run], question: ComparisonRequest) -> list[Span]:
@@ -155,10 +230,6 @@ def _describe_spans(spans: Sequence[Span]) -> str:
     first = str(*firsts) if len(firsts) == 1 else "the first"
     last = str(*lasts) if len(lasts) == 1 else "the last"
     return f"intervals {first} to {last}"
-
-
-def _ends(run: NamedRun) -> tuple[int, int]:
-    return run.clock.first, run.clock.last
 
 
 def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
@@ -255,90 +326,3 @@ def _mean_series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
         zip(means["interval"].to_pylist(), means[f"{column}_mean"].to_pylist(), strict=True)
     )
     return [values.get(interval) for interval in range(span.first, span.last + 1)]
-
-
-_LISTED = 4
-_OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
-
-
-def _interval_notes(spans: Sequence[Span], question: ComparisonRequest) -> Iterator[str]:
-    """Yield a note if the runs have different intervals, and the window does not make them one."""
-    if None not in question.window or len({_ends(span.run) for span in spans}) == 1:
-        return
-    ranges = {s.run.facts.name: "{} to {}".format(*_ends(s.run)) for s in spans}
-    of_all = f"the runs have different intervals ({_by_value(ranges)})"
-    if question.common or question.per_interval:
-        first, last = spans[0].first, spans[0].last
-        yield f"{of_all}; they are compared over the common ones, {first} to {last}"
-    elif len({(span.first, span.last) for span in spans}) > 1:
-        yield (
-            f"{of_all}, and each is measured over its own: sums and maxima grow with them; "
-            "--common measures all over the common ones"
-        )
-
-
-def _difference_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield notes on lengths of intervals, layers, and files of own metrics, that differ."""
-    lengths_us = {run.facts.name: run.clock.interval_us for run in runs}
-    lengths = {name: f"{us / 1e6:g} s" if us else "unknown" for name, us in lengths_us.items()}
-    if len({*lengths.values()}) > 1:
-        yield (
-            f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
-            "are matched by number, and counts per interval cannot be compared"
-        )
-    layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
-    if len({*layers.values()}) > 1:
-        yield f"the metrics count links of different layers ({_by_value(layers)})"
-    for name in (metric_.column for metric_ in metrics if metric_.table):
-        files = {
-            run.facts.name: own_metric.digest
-            for run in runs
-            for own_metric in run.facts.own
-            if own_metric.name == name
-        }
-        if len({*files.values()}) > 1:
-            yield f"the runs were measured by different files of {name} ({_by_value(files)})"
-
-
-def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Messages that a peer refused, if hit ratios are compared."""
-    if not any((metric_.column or metric_.name) in _OF_HITS for metric_ in metrics):
-        return
-    refused = {
-        run.facts.name: len(run.stored.read("metrics/messages", ["message"], ~not_refused()))
-        for run in runs
-    }
-    if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
-        yield f"the hit ratios leave out messages that a peer refused ({counts} in total)"
-
-
-def _unknown_notes(measured: Sequence[RunMetrics], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Metrics that are unknown in some or all runs."""
-    missing = {
-        metric_.name: _list_some(r.run for r in measured if not is_known(r, metric_.name))
-        for metric_ in metrics
-    }
-    nowhere = [
-        metric_.name
-        for metric_ in metrics
-        if not any(is_known(run, metric_.name) for run in measured)
-    ]
-    if nowhere:
-        yield f"unknown in every run: {', '.join(nowhere)}"
-    partly_unknown = {name: runs for name, runs in missing.items() if runs and name not in nowhere}
-    for runs, names in groupby(partly_unknown, partly_unknown.__getitem__):
-        yield f"unknown, and left out of the means, in {runs}: {', '.join(names)}"
-
-
-def _by_value(values: dict[str, str]) -> str:
-    """'a, b: 1 s; c: 10 s'."""
-    by_value: dict[str, list[str]] = {}
-    for name, value in values.items():
-        by_value.setdefault(value, []).append(name)
-    return "; ".join(f"{_list_some(names)}: {value}" for value, names in by_value.items())
-
-
-def _list_some(names: Iterator[str] | Sequence[str]) -> str:
-    every = list(names)
-    some = ", ".join(every[:_LISTED])
-    return some if len(every) <= _LISTED else f"{some} and {len(every) - _LISTED} more"

@@ -56,11 +56,20 @@ def group_by_label(runs: Iterable[RunMetrics]) -> dict[str, list[RunMetrics]]:
 
 
 def are_paired(x: Sequence[RunMetrics], y: Sequence[RunMetrics]) -> bool:
-    """Return True if two groups have the same distinct seeds, that is the same random numbers."""
-    seeds, other_seeds = ([run.seed for run in group] for group in (x, y))
-    return None not in seeds and len({*seeds}) == len(seeds) == len(other_seeds) > 1 and (
-        set(seeds) == set(other_seeds)
-    )  # fmt: skip
+    """Return True if two groups are of the same runs, or have the same distinct seeds, that is the
+    same random numbers.
+    """
+    return _pair_by(x, y) is not None
+
+
+def _pair_by(x: Sequence[RunMetrics], y: Sequence[RunMetrics]) -> str | None:
+    """Return what pairs the members of two groups; null if nothing does."""
+    for name in ("run", "seed"):
+        keys, others = ([getattr(one, name) for one in group] for group in (x, y))
+        is_distinct = len({*keys}) == len(keys) == len(others) > 1
+        if None not in keys and is_distinct and {*keys} == {*others}:
+            return name
+    return None
 
 
 def compare_groups(runs: Sequence[RunMetrics], metrics: Sequence[Metric]) -> pa.Table:
@@ -68,8 +77,9 @@ def compare_groups(runs: Sequence[RunMetrics], metrics: Sequence[Metric]) -> pa.
 
     A row for each metric, group and `estimate`: 'mean' and, if there are exactly two groups,
     'ratio' and 'difference' of the first to the second ('paired ratio' and 'paired difference'
-    if both have the same seeds). `low` and `high` bound the 95 % confidence interval, null if
-    there is none. `n` counts the runs (or pairs) with a known value, `runs` all of them.
+    if both have the same seeds or are of the same runs). `low` and `high` bound the 95 % confidence
+    interval, null if there is none. `n` counts the runs (or pairs) with a known value, `runs` all
+    of them.
 
         metric    unit  over               group       estimate  value  low   high  sd   n  runs
         diameter  hops  mean of intervals  poldercast  mean      6.5    6.1   6.9   .2   3  3
@@ -135,9 +145,11 @@ def _split_numbers(text: str) -> list[str | float]:
 def pair_values(
     x: Sequence[RunMetrics], y: Sequence[RunMetrics], name: str
 ) -> tuple[list[float], list[float]]:
-    """Return the values of the runs of each seed, if both are known."""
-    values_by_seed = {run.seed: run.values[name] for run in y}
-    both = [(run.values[name], values_by_seed[run.seed]) for run in x]
+    """Return the values of the members of each pair, if both are known."""
+    key = _pair_by(x, y)
+    assert key is not None
+    others = {getattr(one, key): one.values[name] for one in y}
+    both = [(one.values[name], others[getattr(one, key)]) for one in x]
     known_pairs = [(a, b) for a, b in both if a is not None and b is not None]
     return [a for a, _ in known_pairs], [b for _, b in known_pairs]
 

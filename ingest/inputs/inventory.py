@@ -151,8 +151,12 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
     """Return the name of the one source that recognises files. Raises: InputError."""
     if name != AUTO:
         return name
+    companions = {f"{source.name}:{kind}" for source in sources for kind in source.companions}
     examples: dict[str, str] = {
-        answer.split(":")[0]: row.path for row in reversed(inspected) for answer in row.recognised
+        answer.split(":")[0]: row.path
+        for row in reversed(inspected)
+        for answer in row.recognised
+        if answer not in companions
     }
     for source in sources:
         if source.name in examples and examples.keys() <= {source.name, *source.joins}:

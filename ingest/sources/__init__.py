@@ -1,12 +1,14 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
-from vizpub.ingest.sources.base import Source
+from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.bctrace import Bctrace
 from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
 from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.lines.patterns import LinePatterns
+from vizpub.ingest.sources.lines.source import Lines
 from vizpub.ingest.sources.nebula import Nebula
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.tables.delimited import COLUMNS, TableSource
@@ -16,16 +18,21 @@ from vizpub.model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (
     *(Reports(), Libp2p(), Interop(), Hermes(), Bctrace()),
-    *(Vizpub(), Nebula(), Deliveries(), Edges()),
+    *(Vizpub(), Nebula(), Deliveries(), Edges(), Lines()),
 )
 
 
-def sources_for(columns: str | None) -> tuple[Source, ...]:
-    """Return the sources that may read the input: those of delimited text if the user gave columns.
+def sources_for(options: SourceOptions, name: str = "") -> tuple[Source, ...]:
+    """Return the sources that may read the input: that of lines if the user gave patterns, those of
+    delimited text if the user gave columns.
 
-    Raises: UseError for columns that no source has.
+    Raises: UseError for columns that no source has, and for the source of lines without patterns.
     """
-    if columns is None:
+    if options.pattern is not None:
+        return (Lines(LinePatterns.parse(options.pattern)),)
+    if name == Lines.name:
+        raise UseError(f"--source {name} needs --pattern FILE.toml (docs/sources.md)")
+    if (columns := options.columns) is None:
         return SOURCES
     names = [name.strip() for name in columns.split(",")]
     tables = [source for source in SOURCES if isinstance(source, TableSource)]

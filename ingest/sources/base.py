@@ -94,6 +94,8 @@ class SourceOptions:
     """The columns of delimited text, with commas between them; null = as the files say."""
     time_unit_us: int | None = None
     """Microseconds in the unit of times that are numbers; null = as the format says."""
+    pattern: str | None = None
+    """The content of a pattern file (vizpub.ingest.sources.lines.patterns)."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,8 @@ class Source(ABC):
     """Kinds of encoding that other texts may look like: such files count if they are named, or if
     the input has no others.
     """
+    companions: frozenset[str] = frozenset()
+    """Encodings of files that count only beside others of the source, and do not choose it."""
     carried: tuple[str, ...] = ()
     """Folded tables that a run keeps for appends."""
     every_layer: frozenset[str] | None = None

@@ -43,7 +43,7 @@ from vizpub.ingest.sources.base import (
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import TABLES, EventFold
+from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES, AttributedFold, EventFold
 from vizpub.ingest.sources.libp2p.interop import parse_time
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.tasks.fold import RunCounts, count_name
@@ -54,14 +54,12 @@ from vizpub.reports.fields import INT64, Key
 NO_HEADER = "its file has no header that can be read"
 UNLISTED = "peers that the header does not list"
 
-_TABLES = {**TABLES, **{name: OBSERVED[name] for name in ("presence", "attributes")}}
+_TABLES = {**AttributedFold.tables, "presence": OBSERVED["presence"]}
 _ETHP2P = "ethp2p"
 _KEYS = {"v", "nodes", "topology"}
 _FIRST_DAY_NS = 86_400 * 10**9
 _PUBLISHER = 0
 """The role of a session's peer that publishes."""
-_OF_NODE = -1
-"""The rank of a node of the header in the fold."""
 _HEARD = 1
 """The rank of another peer's subscription: after own events of the same time."""
 _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
@@ -251,7 +249,7 @@ class _TraceReader:
 def _rows_of_nodes(header: _Header, split: InputSplit) -> Iterator[InputRow]:
     for name, attributes in zip(header.nodes, header.attributes, strict=True):
         record, place = msgspec.json.encode(attributes), (split.file, 1, None)
-        yield InputRow(RowKind.RECORD, name, header.t0, _OF_NODE, *place, record)
+        yield InputRow(RowKind.RECORD, name, header.t0, OF_ATTRIBUTES, *place, record)
 
 
 def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
@@ -318,16 +316,13 @@ def _read_field(name: str, code: str, value: Any, header: _Header, tally: TraceT
     return str(value)
 
 
-class _TraceFold(EventFold):
-    """An EventFold that also takes the nodes of headers."""
+class _TraceFold(AttributedFold):
+    """A fold that also takes the nodes of headers."""
 
     tables = _TABLES
 
     def take(self, row: InputRow) -> None:
         """Take a node, or the next event of the peer."""
-        if row.rank != _OF_NODE:
-            super().take(row)
-            return
-        self.rows["presence"].append((row.peer, 0, OPEN))
-        attributes = msgspec.json.decode(row.record)
-        self.rows["attributes"] += [(row.peer, *item, 0) for item in attributes.items()]
+        super().take(row)
+        if row.rank == OF_ATTRIBUTES:
+            self.rows["presence"].append((row.peer, 0, OPEN))

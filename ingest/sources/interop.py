@@ -1,6 +1,7 @@
 """The source: logs of the gossipsub interoperability tester.
 
 They report what traces of go-libp2p-pubsub report, and are folded alike; what they lack is unknown.
+The tester's other files give the run's parameters and attributes of its nodes.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from vizpub.ingest.inputs.reader import (
     InputLine,
     InputRow,
     InputSplit,
+    RecordRefused,
     RowKind,
     SplitReader,
+    lines,
+    parse_object,
+    refusal_row,
     rows_of_lines,
     tally_row,
 )
@@ -30,9 +35,17 @@ from vizpub.ingest.sources.base import (
 )
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import MESH
+from vizpub.ingest.sources.libp2p.fold import MESH, OF_ATTRIBUTES, AttributedFold, EventFold
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
 from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.libp2p.tester import (
+    HOSTS,
+    NETWORK,
+    PARAMETERS,
+    attributes_of,
+    encoding_of,
+    parameters_of,
+)
 from vizpub.ingest.tasks.fold import RunCounts
 
 _PARTIAL = "logs of received messages only, without sent messages and links"
@@ -40,9 +53,13 @@ _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
 class Interop(Libp2p):
-    """The source `interop`: a Libp2p whose reader takes logs."""
+    """The source `interop`: a Libp2p whose reader takes logs, and the files that the tester writes
+    beside them.
+    """
 
     name = "interop"
+    tables = {**AttributedFold.tables}  # noqa: RUF012 - as that of Libp2p
+    companions = frozenset({PARAMETERS, HOSTS, NETWORK})
     every_layer = frozenset({MESH})
     unknown = (
         "traffic in bytes (the logs have no sizes)",
@@ -52,20 +69,34 @@ class Interop(Libp2p):
     )
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """Return 'log' by the content alone."""
-        return "log" if most_are(first_lines(head), is_line) else None
+        """Return 'log' by the content alone, and the encodings of the tester's other files."""
+        return "log" if most_are(first_lines(head), is_line) else encoding_of(path, head)
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
-        """Return a split for each file, as its first line names its peer."""
-        return [InputSplit(number, file.path) for number, file in enumerate(files)]
+        """Return a split for each log, as its first line names its peer, and for parameters."""
+        read = ("log", PARAMETERS)
+        return [InputSplit(n, file.path) for n, file in enumerate(files) if file.encoding in read]
 
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of logs."""
-        return _LogReader(TraceJudge.of(source_input), source_input.options.max_line)
+        others = tuple(file for file in source_input.files if file.encoding != "log")
+        return _LogReader(TraceJudge.of(source_input), others, source_input.options.max_line)
+
+    def make_fold(self, source_input: SourceInput) -> EventFold:
+        """Create the fold, which also takes the attributes of nodes."""
+        epoch_us = super().make_fold(source_input).epoch_us
+        interval_us = TraceJudge.of(source_input).interval_us
+        return AttributedFold(source_input.paths, epoch_us, interval_us)
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
-        """Describe the run like Libp2p, and note logs that report received messages alone."""
-        description, partial = super().describe(counted, options), counted["partial_logs"]
+        """Describe the run like Libp2p, with the tester's parameters, and note logs that report
+        received messages alone.
+        """
+        tally, description = TraceTally.of(counted), super().describe(counted, options)
+        parameters, partial = description.parameters | (tally.parameters or {}), tally.partial_logs
+        if tally.implementations:
+            parameters["implementations"] = "+".join(sorted(tally.implementations))
+        description = replace(description, parameters=parameters)
         if _are_logs_partial(counted):
             return replace(description, unknown=("links", "topics", "traffic", *self.unknown))
         return replace(
@@ -77,6 +108,8 @@ class Interop(Libp2p):
         """Return the tables of Libp2p without dropped sends and RPCs, which logs do not show."""
         observed = super().observe(run, options)
         assert observed.traffic is not None
+        if TraceTally.of(run.totals).attributed:
+            observed = replace(observed, attributes="FROM folded.attributes")
         if _are_logs_partial(run.totals):
             return replace(observed, links=None, subscriptions=None, traffic=None, control=None)
         uncounted = ", ".join(_UNCOUNTED)
@@ -97,22 +130,46 @@ class _LogReader:
     """Reads logs into events like those of vizpub.ingest.sources.libp2p.reader."""
 
     judge: TraceJudge
+    others: tuple[InputFile, ...] = ()
+    """The files that the tester writes beside logs."""
     max_line: int | None = None
 
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield the rows of a file."""
-        tally, log = self.judge.tally(), NodeLog()
+        tally = self.judge.tally()
+        is_parameters = any(
+            file.path == split.path and file.encoding == PARAMETERS for file in self.others
+        )
+        yield from self._parameters(split, tally) if is_parameters else self._log(split, tally)
+        yield tally_row(tally.plain)
+
+    def _parameters(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
+        """Yield a refusal if the parameters cannot be read."""
+        text = b"\n".join(line.text for line in lines(split, self.max_line))
+        try:
+            tally.parameters = parameters_of(parse_object(text))
+        except (RecordRefused, RecursionError) as reason:
+            yield refusal_row(split, 1, str(reason), text)
+
+    def _log(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
+        log = NodeLog()
 
         def rows_of(line: InputLine) -> list[InputRow]:
+            is_named = log.peer is not None
             events = list(log.events(line.text))
             for event in events:
                 self.judge.count(event, tally, split, line.number)
-            return [_event_row(event, split.file, line.number) for event in events]
+            rows = [_event_row(event, split.file, line.number) for event in events]
+            if log.peer and not is_named and (facts := attributes_of(split.path, self.others)):
+                tally.attributed = 1
+                tally.implementations.update(filter(None, [facts.get("implementation")]))
+                attributes = msgspec.json.encode(facts)
+                rows.append(rows[0]._replace(rank=OF_ATTRIBUTES, record=attributes))
+            return rows
 
         yield from rows_of_lines(split, self.max_line, rows_of)
         tally.unknown.update(log.unknown)
         tally.logs, tally.partial_logs = 1, int(log.is_partial)
-        yield tally_row(tally.plain)
 
 
 def _event_row(event: TraceEvent, file: int, line: int) -> InputRow:

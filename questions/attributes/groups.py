@@ -24,7 +24,7 @@ ADD_ATTRIBUTES = (
 )
 BY_GROUP = ("peers", "topics", "messages")
 """Tables of metrics that can be by group."""
-_OF_ONE_PEER = frozenset(
+OF_ONE_PEER = frozenset(
     {"present", "component", "strong_component", "betweenness_error", "mean_distance_error"}
 )
 """Columns of metrics/peers that say nothing about several peers together."""
@@ -188,7 +188,7 @@ def peers_by_group(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
     columns = []
     for field in rows.schema:
         name = field.name
-        if name in _OF_ONE_PEER or name in ("peer", "peer_name", "interval"):
+        if name in OF_ONE_PEER or name in ("peer", "peer_name", "interval"):
             continue
         if name in COUNTS:
             columns.append(f'sum("{name}")::BIGINT AS "{name}"')

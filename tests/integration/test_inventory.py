@@ -40,6 +40,7 @@ class Words:
     joins: frozenset[str] = frozenset()
     appendable = True
     vague = frozenset({"noise"})
+    companions: frozenset[str] = frozenset()
 
     def __init__(self, name: str) -> None:
         self.name = name

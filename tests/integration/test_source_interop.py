@@ -9,11 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pyarrow.compute as pc
 import pytest
 
 from tests.support.staged import Taken, staged
-from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
+from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.interop import Interop
 
@@ -139,3 +142,88 @@ def test_peers_of_small_logs_are_told_apart(tmp_path: Path) -> None:
     assert found.told.unknown
     unknown = ("dropped", "rpcs_sent", "rpcs_received")
     assert found.rows("traffic", *unknown) == {(None,) * 3}
+
+
+PATHS = ("go-libp2p/gossipsub-bin", "rust-libp2p/target/debug/rust-libp2p-gossip")
+
+
+@pytest.fixture
+def tested(folder: Path, tmp_path: Path) -> Path:
+    """The folder of a run of the tester: logs, and what it writes beside them."""
+    hosts = []
+    for log in sorted(folder.glob("hosts/*/*.gz")):
+        name = log.parent.name
+        goal = tmp_path / "hosts" / name / log.name
+        goal.parent.mkdir(parents=True)
+        goal.write_bytes(log.read_bytes())
+        number = int(name.removeprefix("node"))
+        hosts += [
+            f"  {name}:", f"    network_node_id: {number % 3}", "    processes:",
+            "    - args: --params", "        /somewhere/params.json", "      environment: {}",
+            f"      path: {PATHS[number % 2]}",
+        ]  # fmt: skip
+    text = "\n".join(["general:", "  stop_time: 9 min", "hosts:", *hosts, "network:", "  x: 1"])
+    (tmp_path / "shadow.yaml").write_text(text)
+    graph = networkx.DiGraph()
+    for label in ("europe-supernode", "na_east-fullnode", "moon"):
+        graph.add_node(label, host_bandwidth_up="1 Gbit", host_bandwidth_down="50 Mbit")
+    graph.add_edge("europe-supernode", "moon", label="europe-supernode to moon", latency="9 ms")
+    (tmp_path / "graph.gml").write_text("\n".join(networkx.generate_gml(graph)))
+    script = [
+        {"type": "ifNodeIDEquals", "nodeID": n, "instruction": {
+            "type": "initGossipSub", "gossipSubParams": {"D": 8, "HeartbeatInitialDelay": n},
+        }} for n in range(3)
+    ]  # fmt: skip
+    (tmp_path / "params.json").write_text(json.dumps({"script": script}))
+    return tmp_path
+
+
+def take_folder(folder: Path) -> Taken:
+    found = take_inventory(None, find_files([str(folder)]), SOURCES)
+    assert (found.source, found.skipped) == ("interop", [])
+    return Taken(SOURCE, staged(SOURCE, found.files, SourceOptions()), SourceOptions())
+
+
+def test_files_beside_the_logs_are_attributes_and_parameters(
+    tested: Path, taken: Taken, names: dict[int, str]
+) -> None:
+    found = take_folder(tested)
+    assert not found.staged.quarantine
+    regions = [("europe", "supernode"), ("na_east", "fullnode"), ("moon", None)]
+    expected = set()
+    for number, peer in names.items():
+        region, node_type = regions[number % 3]
+        facts = {
+            "implementation": ("go-libp2p", "rust-libp2p")[number % 2],
+            "region": region, "node_type": node_type,
+            "upload_bw_mbps": "1000", "download_bw_mbps": "50",
+        }  # fmt: skip
+        expected |= {(peer, key, value, 0) for key, value in facts.items() if value}
+    assert found.rows("attributes", "peer", "key", "value", "valid_from") == expected
+    assert found.told.parameters == {"D": 8, "implementations": "go-libp2p+rust-libp2p"}
+    for table in ("links", "subscriptions", "publications", "receptions", "presence"):
+        assert found.rows(table) == taken.rows(table)
+    assert taken.seen.attributes is None
+
+
+def test_parameters_that_cannot_be_read_are_refused(tested: Path) -> None:
+    (tested / "params.json").write_text('{"script": [')
+    (tested / "graph.gml").unlink()
+    found = take_folder(tested)
+    assert [(file, line) for file, line, *_ in found.staged.quarantine] == [("params.json", 1)]
+    assert found.told.parameters == {"implementations": "go-libp2p+rust-libp2p"}
+    assert {row["key"] for row in found.records("attributes")} == {"implementation"}
+
+
+def test_files_of_shadow_beside_other_logs_do_not_choose_the_source(
+    tested: Path, libp2p_small: Path
+) -> None:
+    for log in tested.glob("hosts/*/*"):
+        log.unlink()
+    trace = next((libp2p_small / "json").glob("*.gz"))
+    (tested / trace.name).write_bytes(trace.read_bytes())
+    found = take_inventory(None, find_files([str(tested)]), SOURCES)
+    assert found.source == "libp2p"
+    assert {Path(path).name for path, _ in found.skipped} == {
+        "graph.gml", "params.json", "shadow.yaml",
+    }  # fmt: skip

@@ -30,6 +30,7 @@ from vizpub.cli.terminal.output import (
     to_stdout,
     write_figure,
 )
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,18 +55,25 @@ class _Comparison:
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="protocol|run|pattern|PARAM,…",
+            metavar="protocol|run|pattern|PARAM|KEY,…",
             help="What distinguishes groups (default: protocol and parameters that differ; with "
-            "conditions, the pattern RUN).",
+            "conditions, the pattern RUN); KEY is an attribute of peers.",
         ),
     ] = None
     over: Annotated[
         str,
         typer.Option(
-            metavar="runs|intervals|PARAM",
-            help="One value per run, per interval, or per value of a parameter.",
+            metavar="runs|intervals|PARAM|KEY",
+            help="One value per run, per interval, or per value of a parameter or attribute.",
         ),
     ] = "runs"
+    receivers: Annotated[
+        bool,
+        typer.Option(
+            "--receivers",
+            help="With an attribute: group messages by who received them, not by publisher.",
+        ),
+    ] = False
     common: Annotated[
         bool,
         typer.Option(
@@ -105,6 +113,9 @@ def compare(
     all of its intervals, or those of --from and --to; with --common, over those that all runs have.
     docs/compare.md explains each number.
 
+    Metrics of groups of peers are compared by an attribute of theirs: --by client for one group per
+    client, --over client for the groups of runs at each client.
+
     With --fail-if, the answer says for each condition whether it holds for the groups after the
     first; the exit code is 1 if one holds for certain, or cannot be judged.
 
@@ -116,6 +127,8 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over churn --plot churn.pdf --style paper
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     vizpub compare 'old-*' 'new-*' --fail-if 'delay_us_p95 > 1.1x' --fail-if 'hit_ratio < 0.99'
+    vizpub compare 'new-*' --by client --receivers --metrics delay_us_p95,hit_ratio
+    vizpub compare 'old-*' 'new-*' --over client --fail-if 'delay_us_p95 > 1.1x'
     vizpub compare 'old-*' 'new-*' --fail-if-possible 'hops_mean > 1.2x' -o report.xml
     ```
     """
@@ -133,9 +146,12 @@ def compare(
     check_format(output, conditions)
     over, metrics, by = options.over, comma_list(options.metrics), comma_list(options.by)
     if conditions:
-        refuse_options(ctx, "a comparison with conditions", "--metrics", "--over")
-        over, metrics = "runs", tuple(condition.metric for condition in conditions)
+        refuse_options(ctx, "a comparison with conditions", "--metrics")
+        if over == "intervals":
+            raise UseError("conditions are not judged by interval: leave out --over intervals")
+        metrics = tuple(condition.metric for condition in conditions)
         by = by or ("pattern",)
+    setting = None if over in ("runs", "intervals") else over
     selected = _select_runs(runs, settings)
     opened = [Run.open(settings.workspace, name) for name in selected]
     request = ComparisonRequest(
@@ -144,8 +160,9 @@ def compare(
         _window(window, opened),
         options.common,
         over == "intervals",
-        None if over in ("runs", "intervals") else over,
+        setting,
         tuple(selected.values()),
+        options.receivers,
     )
     with settings.progress() as progress:
         answer = measure_runs(opened, request, progress)
@@ -162,7 +179,7 @@ def compare(
     for note in answer.notes:
         settings.say(f"note: {note}")
     if conditions:
-        judgements = judge_conditions(answer.runs, answer.metrics, conditions)
+        judgements = judge_conditions(answer.runs, answer.metrics, conditions, setting)
         show_judgements(judgements, f"vizpub compare {' '.join(runs)}", output, settings)
 
 

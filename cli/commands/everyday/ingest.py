@@ -130,6 +130,15 @@ class ReadingOptions:
             rich_help_panel=RARE,
         ),
     ] = None
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.toml|NAME",
+            help="Regular expressions that find events in lines of logs; nim-libp2p and waku are "
+            "shipped (docs/sources.md).",
+            rich_help_panel=RARE,
+        ),
+    ] = None
     attributes: Annotated[
         list[str] | None,
         typer.Option(
@@ -231,6 +240,7 @@ def ingest(
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
     vizpub ingest reports/ --run live --append
     vizpub ingest traces/ --run monday --attributes peers.csv
+    vizpub ingest logs/ --run tuesday --pattern nim-libp2p
     vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
@@ -285,6 +295,7 @@ def _request(
     from vizpub.ingest.measures.own import load_own_metrics
     from vizpub.ingest.request import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
+    from vizpub.ingest.sources.lines.patterns import read_patterns
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
     return IngestRequest(
@@ -302,6 +313,7 @@ def _request(
             reading.undirected or None,
             reading.columns,
             parse_duration_us(reading.time_unit) if reading.time_unit else None,
+            read_patterns(reading.pattern) if reading.pattern else None,
         ),
         attributes=tuple(reading.attributes or ()),
         measuring=MeasurementOptions(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 from vizpub.ingest.inputs.reader import InputSplit, RecordRefused
 from vizpub.ingest.sources.base import RunDescription, SourceInput
@@ -43,6 +43,7 @@ class TraceTally(RecordTally):
     deliveries: int = 0
     with_previous_hop: int = 0
     """Deliveries that name the previous hop."""
+    duplicates: int = 0
     own_rejections: int = 0
     """Rejections of a message by its own publisher."""
     writes: int = 0
@@ -52,6 +53,12 @@ class TraceTally(RecordTally):
     logs: int = 0
     partial_logs: int = 0
     """Logs of nodes that report received messages alone; only the source interop has logs."""
+    attributed: int = 0
+    """Logs of nodes with attributes."""
+    implementations: Counter[str] = field(default_factory=Counter)
+    """Nodes by what they run."""
+    parameters: dict[str, Any] | None = None
+    """Those of the run, where a file has them; these three are of the source interop alone."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
     times: RecordTimes = field(default_factory=lambda: RecordTimes(0))
@@ -70,6 +77,8 @@ class TraceTally(RecordTally):
         if event.type == EventType.DELIVER:
             self.deliveries += 1
             self.with_previous_hop += event.other is not None
+        elif event.type == EventType.DUPLICATE:
+            self.duplicates += 1
         elif event.type == EventType.REJECT:
             self.own_rejections += event.other == event.peer
         self.writes += event.write_ns is not None
@@ -82,6 +91,7 @@ class TraceTally(RecordTally):
     def add(self, tally: Self) -> None:
         """Add the counts of another tally."""
         super().add(tally)
+        self.parameters = self.parameters or tally.parameters
         if tally.copies is not None:
             self.copy(tally.copies)
 

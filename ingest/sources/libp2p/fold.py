@@ -24,6 +24,8 @@ from vizpub.model.clock import OPEN
 from vizpub.reports.fields import INT32
 
 STREAMS, MESH = "streams", "mesh"
+OF_ATTRIBUTES = -1
+"""The rank of a row with the attributes of a peer, which hold from the start of the run."""
 COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
@@ -84,12 +86,16 @@ class EventFold(KeyFold):
 
     def take(self, row: InputRow) -> None:
         """Take the next event of the peer, or of another peer's stream to it."""
-        event = self._decode(row.record)
+        event = self.event_of(row)
         at = event.time // 1000 - self.epoch_us
         if event.peer == row.peer:
             self._peer.add_own(event, at, row.file)
         else:
             self._peer.add_of_others(event, at)
+
+    def event_of(self, row: InputRow) -> TraceEvent:
+        """Return the event of a row."""
+        return self._decode(row.record)
 
     def end(self) -> None:
         """Write the open state of the peer."""
@@ -109,6 +115,20 @@ class EventFold(KeyFold):
         """Put a record into the quarantine, and count it by reason."""
         count_name(self._tally.refused, reason)
         super().refuse(row, reason, text)
+
+
+class AttributedFold(EventFold):
+    """An EventFold that also takes the attributes of peers."""
+
+    tables: ClassVar[Mapping[str, pa.Schema]] = {**TABLES, "attributes": OBSERVED["attributes"]}
+
+    def take(self, row: InputRow) -> None:
+        """Take the attributes of the peer, or its next event."""
+        if row.rank == OF_ATTRIBUTES:
+            attributes = msgspec.json.decode(row.record)
+            self.rows["attributes"] += [(row.peer, *item, 0) for item in attributes.items()]
+        else:
+            super().take(row)
 
 
 class _FoldedPeer:

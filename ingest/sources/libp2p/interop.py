@@ -53,7 +53,8 @@ class NodeLog:
     """A log of one node, which is read line by line."""
 
     def __init__(self) -> None:
-        self._peer: str | None = None
+        self.peer: str | None = None
+        """The peer that wrote it; null before the line that names it."""
         self._known: set[str] = set()
         """Messages that the peer has sent or received."""
         self.unknown: Counter[str] = Counter()
@@ -67,9 +68,9 @@ class NodeLog:
         text = _text(values, "msg")
         if text == "PeerID":
             name = _text(values, "id")
-            if self._peer not in (None, name):
+            if self.peer not in (None, name):
                 raise RecordRefused("a second peer in one file")
-            self._peer = name
+            self.peer = name
             time = parse_time(_text(values, "time"))
             yield TraceEvent(EventType.SEND_RPC, name, time, entries=RpcEntries())
         elif text not in _OF_LOGGER:
@@ -80,7 +81,7 @@ class NodeLog:
         if direction not in _WAYS or entry not in _ENTRIES:
             count_name(self.unknown, f"lines '{text[:50]}'")
             return
-        if self._peer is None:
+        if self.peer is None:
             raise RecordRefused(f"{NO_PEER_YET} (PeerID)")
         end, rpc = _WAYS[direction]
         self.is_partial &= text == "Received Message"
@@ -93,13 +94,13 @@ class NodeLog:
         kind = "subscribe" if entry == "Subscription" else entry.lower()
         control = ControlEntry(kind, topic, _count_ids(values.get("ids")))
         entries = RpcEntries(1) if entry == "Message" else RpcEntries(control=(control,))
-        events = [TraceEvent(rpc, self._peer, time, remote_peer, entries=entries)]
+        events = [TraceEvent(rpc, self.peer, time, remote_peer, entries=entries)]
         if entry in _MESHES:
             topic = _text(values, "topic")
-            events.append(TraceEvent(_MESHES[entry], self._peer, time, remote_peer, topic))
+            events.append(TraceEvent(_MESHES[entry], self.peer, time, remote_peer, topic))
         elif text == "Received Subscription":
             events.append(
-                TraceEvent(EventType.JOIN, self._peer, time, remote_peer, _text(values, "topic"))
+                TraceEvent(EventType.JOIN, self.peer, time, remote_peer, _text(values, "topic"))
             )
         elif entry == "Message":
             events += self._message(
@@ -110,14 +111,14 @@ class NodeLog:
     def _message(
         self, message: str, time: int, remote_peer: str | None, topic: str | None, *, is_sent: bool
     ) -> Iterator[TraceEvent]:
-        assert self._peer is not None
+        assert self.peer is not None
         is_new = message not in self._known
         self._known.add(message)
         if not is_sent:
             kind = EventType.DELIVER if is_new else EventType.DUPLICATE
-            yield TraceEvent(kind, self._peer, time, remote_peer, topic, message)
+            yield TraceEvent(kind, self.peer, time, remote_peer, topic, message)
         elif is_new:
-            yield TraceEvent(EventType.PUBLISH, self._peer, time, None, topic, message)
+            yield TraceEvent(EventType.PUBLISH, self.peer, time, None, topic, message)
 
 
 def _count_ids(ids: object) -> int | None:

@@ -74,7 +74,7 @@ def test_completion_answers_a_shell_by_a_process(workspace: Path) -> None:
         ("vizpub plot monday --kind e", ["ecdf"]),
         ("vizpub plot monday --peer d", ["dave"]),
         ("vizpub plot monday m0 --kind tree --layout l", ["layers"]),
-        ("vizpub ingest x --source l", ["libp2p"]),
+        ("vizpub ingest x --source lib", ["libp2p"]),
         ("vizpub topic monday news --layers m", ["mesh"]),
         ("vizpub metrics nosuch --topic n", []),
     ],

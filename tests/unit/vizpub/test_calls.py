@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import vizpub
+from tests.support.grouped import add_attributes
 from vizpub.analytics.comparison.groups import NO_INTERVAL
 from vizpub.cli.main import app
 from vizpub.model import errors
@@ -129,3 +130,15 @@ def test_comparison_of_one_run_is_its_means_with_a_warning(workspace: Path) -> N
     (row,) = found.to_pylist()
     sizes = made.metrics("overlay", ["network_size"])["network_size"].to_pylist()
     assert row["value"] == sum(sizes) / len(sizes)
+
+
+@pytest.mark.filterwarnings("ignore:no confidence interval")
+def test_comparison_of_groups_of_peers_is_that_of_the_command(workspace: Path) -> None:
+    add_attributes(workspace, "monday", client="abab")
+    made = vizpub.Run.open(workspace, "monday")
+    call = ["--workspace", str(workspace), "compare", "monday", "--metrics", "degree", "-f", "json"]
+    for words, given in (("--by", {"by": ["client"]}), ("--over", {"over": "client"})):
+        done = CliRunner().invoke(app, [*call, words, "client"])
+        found = vizpub.compare(made, metrics=["degree"], **given).to_pylist()  # type: ignore[arg-type]
+        assert len(found) >= 2
+        assert found == json.loads(done.stdout)

@@ -19,6 +19,7 @@ from PIL import Image
 from scipy import stats
 from typer.testing import CliRunner, Result
 
+from tests.support.grouped import add_attributes
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
 from vizpub.analytics.comparison.conditions import (
@@ -267,6 +268,29 @@ def test_patterns_make_groups_of_runs_that_nothing_else_tells_apart(
     assert [(r["group"], r["runs"]) for r in found if r["estimate"] == "mean"] == [
         ("gossip-*", 3), ("new-*", 2),
     ]  # fmt: skip
+
+
+def test_groups_of_peers_are_compared_by_an_attribute(
+    vizpub: Call, workspace: Path, tmp_path: Path
+) -> None:
+    for protocol, diameters in DIAMETERS.items():
+        for seed in diameters:
+            add_attributes(workspace, f"{protocol}-{seed}", client="abab")
+    words = ["gossip-*", "tree-*", "--metrics", "degree"]
+    by_client = data(vizpub(*words, "--by", "client", "--receivers", "-f", "json"))
+    clients = ["client=a", "client=b"]
+    assert [(r["group"], r["runs"]) for r in by_client[:2]] == [(name, 6) for name in clients]
+    head = vizpub(*words, "--by", "client", "-f", "md").stdout.splitlines()[0]
+    assert "| client=a (6 runs) | client=b (6 runs) |" in head
+    over_client = data(vizpub(*words, "--over", "client", "-f", "json"))
+    assert [(r["setting"], r["group"]) for r in over_client if r["estimate"] == "mean"] == [
+        ("a", "gossip"), ("a", "tree"), ("b", "gossip"), ("b", "tree"),
+    ]  # fmt: skip
+    report = tmp_path / "report.xml"
+    conditions = ["--over", "client", "--fail-if", "degree > 2x", "-o", str(report)]
+    assert vizpub(*words[:2], *conditions).exit_code == 0
+    cases = ElementTree.parse(report).getroot().iter("testcase")
+    assert [case.get("classname") for case in cases] == [f"tree-* {name}" for name in clients]
 
 
 def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ HOUR_US = 3_600_000_000
 
 def read(path: Path, text: str, columns: str, **options: Any) -> Staged:
     path.write_text(text)
-    (source,) = sources_for(columns)
+    (source,) = sources_for(SourceOptions(columns=columns))
     encoding = source.recognises(str(path), text.encode())
     assert encoding
     file = InputFile(str(path), encoding, len(text), "")
@@ -92,11 +92,11 @@ def test_times_of_deliveries_have_the_unit_that_is_told(tmp_path: Path) -> None:
 )
 def test_columns_that_no_source_has_are_refused(columns: str) -> None:
     with pytest.raises(UseError, match=naming("--columns", "src,dst", "msg,node,prev_node,t_us")):
-        sources_for(columns)
+        sources_for(SourceOptions(columns=columns))
 
 
 def test_text_of_other_width_is_not_recognised_and_the_reason_says_what_was_found() -> None:
-    (source,) = sources_for("src,dst")
+    (source,) = sources_for(SourceOptions(columns="src,dst"))
     head = b"src,dst,interval\na,b,0\n"
     assert source.recognises("f", head) is None
     why = source.near_miss("f", head)
