@@ -3,9 +3,15 @@
 import { h } from "./dom.js";
 
 let isSlow = false; // the processor draws in place of a graphics card
+let lack = null;
+
+/** Contexts of pictures that were left, with their programs: to compile these takes longest of all. */
+const spare = [];
 
 /** Why there is no picture; empty where there is one. */
-export function missing() {
+export const missing = () => (lack ??= findLack());
+
+function findLack() {
   if (!globalThis.deck) return "The file that draws the picture could not be loaded.";
   const context = document.createElement("canvas").getContext("webgl2");
   if (!context) {
@@ -33,6 +39,8 @@ export class View {
     const at = ({ layer, index }) => (layer && index >= 0 ? picked(layer, index) : null);
     this._deck = new Deck({
       parent,
+      device: spare.pop(),
+      onDeviceInitialized: (device) => (this._device = device),
       views: new OrthographicView({ controller: { inertia: false } }),
       viewState: this._fitted(),
       onViewStateChange: ({ viewState }) => this._view(viewState),
@@ -51,12 +59,16 @@ export class View {
       },
     });
     this._fits = true;
-    this._deck.getCanvas?.()?.addEventListener("webglcontextlost", () =>
-      failed(new Error("The picture was lost: reload the page to draw it again.")));
+    this._lost = () => failed(new Error("The picture was lost: reload the page to draw it again."));
+    this._deck.getCanvas()?.addEventListener("webglcontextlost", this._lost);
   }
 
   destroy() {
+    const canvas = this._deck.getCanvas();
     this._deck.finalize();
+    canvas?.removeEventListener("webglcontextlost", this._lost);
+    canvas?.remove();
+    if (this._device && !this._device.isLost) spare.push(this._device);
   }
 
   /** Width by height of the canvas, in pixels. */
