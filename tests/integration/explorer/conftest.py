@@ -92,16 +92,51 @@ def export(stage: Path, plays: dict[str, Played]) -> Callable[..., Path]:
     return write
 
 
-@pytest.fixture(scope="module")
-def start() -> Iterator[Callable[..., Browser]]:
-    """Starts a browser."""
-    with chromium() as found:
-        yield found
+@dataclass(frozen=True)
+class Browsing:
+    """A browser, its page of the explorer, and what starts other ones."""
+
+    start: Callable[..., Browser]
+    browser: Browser
+    looking: Looking
+
+
+BROWSING = pytest.StashKey[Browsing]()
 
 
 @pytest.fixture(scope="module")
-def browser(start: Callable[..., Browser]) -> Browser:
-    return start(*SWITCHES)
+def browsing(request: pytest.FixtureRequest, explorer: Explorer) -> Browsing:
+    """One while tests of this folder follow each other: what a browser compiles for a page takes
+    longer than most tests. Others may need Playwright, or an event loop, for themselves.
+    """
+    folder = next(of for of in request.node.iter_parents() if of.path == Path(__file__).parent)
+    if BROWSING not in folder.stash:
+        with ExitStack() as stack:
+            start = stack.enter_context(chromium())
+            browser = start(*SWITCHES)
+            page = stack.enter_context(new_context(browser)).new_page()
+            folder.stash[BROWSING] = Browsing(start, browser, watch(page, explorer.address))
+            folder.addfinalizer(stack.pop_all().close)
+            folder.addfinalizer(lambda: folder.stash.__delitem__(BROWSING))
+    return folder.stash[BROWSING]
+
+
+@pytest.fixture
+def start(browsing: Browsing) -> Iterator[Callable[..., Browser]]:
+    """Starts browsers with further switches."""
+    with ExitStack() as stack:
+
+        def started(*switches: str) -> Browser:
+            browser = browsing.start(*switches)
+            stack.callback(browser.close)
+            return browser
+
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(browsing: Browsing) -> Browser:
+    return browsing.browser
 
 
 VIEWPORT = {"width": 1000, "height": 640}
@@ -115,6 +150,11 @@ OPEN = """async (hash) => {
   }
 }"""
 """Opens a screen anew, on a page that is not loaded anew."""
+LEAVE = """async () => {
+  localStorage.clear();
+  location.hash = "#/";
+  while (globalThis.explorer) await new Promise((resolve) => setTimeout(resolve, 5));
+}"""
 
 
 @dataclass
@@ -142,6 +182,11 @@ class Looking:
         self.page.evaluate("() => globalThis.explorer?.ready")
         self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
         self.page.evaluate("() => globalThis.explorer?.ready")
+
+    def leave(self) -> None:
+        """Show the runs, where nothing is drawn, and forget what the browser keeps of any run."""
+        if self.page.url.startswith(self.address):
+            self.page.evaluate(LEAVE)
 
     def state(self, **changes: Any) -> None:
         """Change what is shown, as the controls do."""
@@ -202,17 +247,17 @@ def no_complaints() -> Iterator[list[Looking]]:
 
 
 @pytest.fixture(scope="module")
-def shared(explorer: Explorer, browser: Browser) -> Iterator[Looking]:
-    """The page of a file's tests: to load one for each takes longer than most of them."""
-    with new_context(browser) as context:
-        yield watch(context.new_page(), explorer.address)
+def shared(browsing: Browsing) -> Iterator[Looking]:
+    """The page of the tests: to load one for each takes longer than most of them."""
+    yield browsing.looking
+    browsing.looking.leave()
 
 
 @pytest.fixture
 def look(
     explorer: Explorer, browser: Browser, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Looking]]:
-    """Gives the page of this file; a page of its own, if another browser or explorer is given, or
+    """Gives the page of all files; a page of its own, if another browser or explorer is given, or
     what a browser keeps matters. Afterwards, no page may have complained.
     """
 

@@ -27,11 +27,9 @@ Look = Callable[..., Looking]
 
 @pytest.fixture(autouse=True)
 def nothing_kept(shared: Looking) -> Iterator[None]:
-    """The next test finds no views, on a page that is loaded anew."""
+    """The next test finds no views."""
     yield
-    if shared.page.url.startswith(shared.address):
-        shared.page.evaluate("() => localStorage.clear()")
-        shared.page.goto("about:blank")
+    shared.leave()
 
 
 def menu(page: Page) -> Locator:

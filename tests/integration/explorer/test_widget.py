@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Frame, Page, Route, expect
 
-from tests.integration.explorer.conftest import PATIENCE_MS
+from tests.integration.explorer.conftest import PATIENCE_MS, new_context
 from tests.integration.explorer.test_page import moments
+from tests.support.explored import Explorer
 from tests.support.few import few
 from tests.support.hostile import TAKEN
 from tests.support.played import Played
@@ -94,6 +97,7 @@ class Notebook:
         self._kernel.sent.clear()
         self.view.state = state
         self.page.evaluate("messages => deliver(messages)", self._coded(self._kernel.sent))
+        self.frame().wait_for_function("state => location.hash === state", arg=state)
 
     def frame(self, number: int = 0) -> Frame:
         """The frame of a cell, when a screen of a run is drawn in it."""
@@ -116,31 +120,46 @@ class Notebook:
 Open = Callable[..., Notebook]
 
 
-@pytest.fixture
-def notebook(
-    browser: Browser, stage: Path, plays: Plays, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Open]:
-    """Shows a run; afterwards, no page may have complained, or asked anybody else."""
-    monkeypatch.setenv("VIZPUB_CACHE", str(stage / "cache"))
-    context = browser.new_context(viewport={"width": 1100, "height": 900}, accept_downloads=True)
-    context.set_default_timeout(PATIENCE_MS)
-    page, complaints = context.new_page(), list[str]()
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda told: told.type == "error" and complaints.append(told.text))
-    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda asked: asked.url.startswith(OWN) or complaints.append(asked.url))
-
-    def opened(run: str, cells: int = 1, **traits: Any) -> Notebook:
-        return Notebook(page, RunView(stage, run, **traits), cells)
-
-    yield opened
-    context.close()
+@contextmanager
+def notebooks(browser: Browser, stage: Path) -> Iterator[Open]:
+    """Shows a run; in the end, no page may have complained, or asked anybody else."""
+    complaints = list[str]()
+    viewport = {"width": 1100, "height": 900}
+    with new_context(browser, viewport=viewport, accept_downloads=True) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda told: told.type == "error" and complaints.append(told.text))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda asked: asked.url.startswith(OWN) or complaints.append(asked.url))
+        yield lambda run, cells=1, **traits: Notebook(page, RunView(stage, run, **traits), cells)
     assert complaints == []
 
 
-@pytest.mark.parametrize("name", few(["intervals", "hours"], ["hours"]))
-def test_peers_and_pairs_are_those_of_the_tables(notebook: Open, plays: Plays, name: str) -> None:
-    run, shown = plays[name], notebook(name)
+@pytest.fixture
+def notebook(explorer: Explorer, browser: Browser, stage: Path, plays: Plays) -> Iterator[Open]:
+    with notebooks(browser, stage) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared_notebook(
+    explorer: Explorer, browser: Browser, stage: Path, plays: Plays
+) -> Iterator[Notebook]:
+    """One for tests that lead it where they begin: each compiles the whole page."""
+    with notebooks(browser, stage) as opened:
+        yield opened("intervals")
+
+
+@pytest.mark.parametrize("name", few(["intervals", "hours"], ["intervals"]))
+def test_peers_and_pairs_are_those_of_the_tables(
+    request: pytest.FixtureRequest, plays: Plays, name: str
+) -> None:
+    run = plays[name]
+    if name == "intervals":
+        shown = request.getfixturevalue("shared_notebook")
+        shown.lead("#/run/intervals/overlay")
+    else:
+        shown = request.getfixturevalue("notebook")(name)
     frame = shown.frame()
     for tick in moments(run, 7, 3):
         frame.evaluate("tick => explorer.update({ t: tick })", tick)
@@ -150,8 +169,8 @@ def test_peers_and_pairs_are_those_of_the_tables(notebook: Open, plays: Plays, n
         shown.wait_for_state(f"t={tick}")
 
 
-def test_screens_are_answered_by_the_kernel(notebook: Open) -> None:
-    shown = notebook("intervals")
+def test_screens_are_answered_by_the_kernel(shared_notebook: Notebook) -> None:
+    shown = shared_notebook
     for screen, heading in [
         ("messages", "Messages"), ("message?m=0", "message 0"), ("tables", "Tables"),
         ("compare?with=hours", "hours"),
@@ -161,11 +180,10 @@ def test_screens_are_answered_by_the_kernel(notebook: Open) -> None:
         assert shown.frame().evaluate("() => location.hash").startswith(f"#/run/intervals/{screen}")
 
 
-def test_state_is_what_is_chosen_and_leads_the_page(notebook: Open) -> None:
-    shown = notebook("intervals", state="#/run/intervals/overlay?sel=3&t=9")
-    frame = shown.frame()
-    assert frame.evaluate("() => [explorer.state.sel, explorer.state.t]") == [3, 9]
+def test_state_is_what_is_chosen_and_leads_the_page(shared_notebook: Notebook) -> None:
+    shown = shared_notebook
     shown.lead("#/run/intervals/overlay?t=20&topic=1")
+    frame = shown.frame()
     frame.wait_for_function("() => explorer.state.t === 20 && explorer.state.topics[0] === 1")
     frame.get_by_role("link", name="Messages", exact=True).click()
     shown.wait_for_state("/messages")
@@ -174,19 +192,23 @@ def test_state_is_what_is_chosen_and_leads_the_page(notebook: Open) -> None:
 
 
 def test_two_cells_show_the_same_address(notebook: Open) -> None:
-    shown = notebook("intervals", cells=2)
+    shown = notebook("intervals", cells=2, state="#/run/intervals/overlay?sel=3&t=9")
     first, second = shown.frame(0), shown.frame(1)
+    assert first.evaluate("() => [explorer.state.sel, explorer.state.t]") == [3, 9]
     first.evaluate("() => explorer.update({ t: 12, colour: 'degree', sel: 2 })")
     second.wait_for_function("() => explorer.state.t === 12 && explorer.state.sel === 2")
     assert first.evaluate("() => explorer.state.t") == 12
 
 
-def test_table_is_saved_as_the_csv_of_the_kernel(notebook: Open) -> None:
-    shown = notebook("intervals", state="#/run/intervals/tables?table=links")
+def test_table_is_saved_as_the_csv_of_the_kernel(shared_notebook: Notebook, stage: Path) -> None:
+    shown = shared_notebook
+    shown.lead("#/run/intervals/tables?table=links")
+    link = shown.frame().get_by_role("link", name="CSV")
+    expect(link).to_have_attribute("href", re.compile("table=links"))
     with shown.page.expect_download() as download:
-        shown.frame().get_by_role("link", name="CSV").click()
+        link.click()
     path = "api/runs/intervals/rows.csv?table=links"
-    expected = FrontEnd(shown.view).ask({"id": 0, "path": path}).content
+    expected = FrontEnd(RunView(stage, "intervals")).ask({"id": 0, "path": path}).content
     assert download.value.suggested_filename == "intervals-links.csv"
     assert download.value.path().read_bytes() == expected
 
@@ -203,10 +225,10 @@ def test_hostile_names_are_text(notebook: Open) -> None:
     assert frame.evaluate("() => document.scripts.length") == 2
 
 
-def test_page_cannot_reach_the_notebook(notebook: Open) -> None:
-    shown = notebook("intervals")
+def test_page_cannot_reach_the_notebook(shared_notebook: Notebook) -> None:
+    shared_notebook.lead("#/run/intervals/tables")
     frame, reached = (
-        shown.frame(),
+        shared_notebook.frame(),
         "() => { try { return parent.document.title } catch (e) { return e.name } }",
     )
     assert frame.evaluate(reached) == "SecurityError"
