@@ -8,6 +8,13 @@ let lack = null;
 /** Contexts of pictures that were left, with their programs: to compile these takes longest of all. */
 const spare = [];
 
+function takeSpare() {
+  while (spare.length) {
+    const device = spare.pop();
+    if (!device.isLost) return device;
+  }
+}
+
 /** Why there is no picture; empty where there is one. */
 export const missing = () => (lack ??= findLack());
 
@@ -39,7 +46,7 @@ export class View {
     const at = ({ layer, index }) => (layer && index >= 0 ? picked(layer, index) : null);
     this._deck = new Deck({
       parent,
-      device: spare.pop(),
+      device: takeSpare(),
       onDeviceInitialized: (device) => (this._device = device),
       views: new OrthographicView({ controller: { inertia: false } }),
       viewState: this._fitted(),
@@ -68,7 +75,7 @@ export class View {
     this._deck.finalize();
     canvas?.removeEventListener("webglcontextlost", this._lost);
     canvas?.remove();
-    if (this._device && !this._device.isLost) spare.push(this._device);
+    if (this._device) spare.push(this._device);
   }
 
   /** Width by height of the canvas, in pixels. */

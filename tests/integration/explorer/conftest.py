@@ -140,21 +140,19 @@ def browser(browsing: Browsing) -> Browser:
 
 
 VIEWPORT = {"width": 1000, "height": 640}
-OPEN = """async (hash) => {
-  const before = globalThis.explorer;
-  if (before) before.name = null; // as if another run were shown: the screen is built anew
+OPEN = """(hash) => {
+  globalThis.left = globalThis.explorer;
+  if (left) left.name = null; // as if another run were shown: the screen is built anew
   if (location.hash === hash) dispatchEvent(new HashChangeEvent("hashchange"));
   else location.hash = hash;
-  while (before && globalThis.explorer === before) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }"""
 """Opens a screen anew, on a page that is not loaded anew."""
-LEAVE = """async () => {
+LEAVE = """() => {
   localStorage.clear();
+  globalThis.left = globalThis.explorer;
   location.hash = "#/";
-  while (globalThis.explorer) await new Promise((resolve) => setTimeout(resolve, 5));
 }"""
+LEFT = "() => !globalThis.left || globalThis.explorer !== left"
 
 
 @dataclass
@@ -169,7 +167,7 @@ class Looking:
         """A screen of a run, when it is drawn. The page is loaded where it is not yet."""
         where = f"#/run/{run}/{screen}?{query}"
         if self.page.url.partition("#")[0] == self.address:
-            self.page.evaluate(OPEN, where)
+            self._turn(OPEN, where)
         else:
             self.page.goto(self.address + where)
         self.wait()
@@ -183,10 +181,14 @@ class Looking:
         self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
         self.page.evaluate("() => globalThis.explorer?.ready")
 
+    def _turn(self, turn: str, where: str | None = None) -> None:
+        self.page.evaluate(turn, where)
+        self.page.wait_for_function(LEFT, timeout=PATIENCE_MS)
+
     def leave(self) -> None:
         """Show the runs, where nothing is drawn, and forget what the browser keeps of any run."""
         if self.page.url.startswith(self.address):
-            self.page.evaluate(LEAVE)
+            self._turn(LEAVE)
 
     def state(self, **changes: Any) -> None:
         """Change what is shown, as the controls do."""

@@ -290,6 +290,32 @@ def test_unknown_run_is_said_with_a_way_out(look: Look) -> None:
     looking.complaints = [text for text in looking.complaints if "404" not in text]
 
 
+CONTEXTS = """() => {
+  const of = HTMLCanvasElement.prototype, before = of.getContext;
+  globalThis.made = 0;
+  of.getContext = function (kind, ...more) {
+    const isNew = kind === "webgl2" && !this.has;
+    if (isNew) this.has = globalThis.made += 1;
+    return before.call(this, kind, ...more);
+  };
+}"""
+"""Counts the graphics contexts that are made."""
+
+
+def test_pictures_take_over_the_graphics_contexts_of_those_that_were_left(look: Look) -> None:
+    """A browser has room for sixteen, and keeps what they compiled."""
+    looking = look(own=True)
+    looking.open("intervals", "t=20")
+    looking.page.evaluate(CONTEXTS)
+    for _ in range(2):
+        looking.open("intervals", "t=20")
+        looking.open("intervals", "with=hours", screen="compare")
+        looking.open("intervals", screen="messages")
+    assert looking.page.evaluate("() => made") == 1, "the second picture of a comparison"
+    looking.open("intervals", "t=20")
+    assert looking.counted() == looking.said()
+
+
 def test_page_without_webgl_says_so_and_shows_the_rest(
     look: Look, plays: Plays, start: Callable[..., Browser]
 ) -> None:
