@@ -70,7 +70,7 @@ def growing(seed: int, gap: int = 0, **shape: int) -> Growing:
     """
     print("seed", seed)
     rng = random.Random(seed)
-    whole = in_order(random_history(seed, name=RUN, **shape))
+    whole = replace(in_order(random_history(seed, name=RUN, **shape)), batch=37)
     clock = whole.facts.clock
     k, last = clock.ticks_per_interval, clock.last - 1 - rng.randrange(clock.intervals // 3)
     messages = sum(row["interval"] <= last for row in whole.rows["publications"])

@@ -185,7 +185,8 @@ with connect(from_environment()) as driver:
 """A removal that waits for a line after each batch."""
 
 
-@pytest.mark.parametrize("batches", [pytest.param(1, marks=LONG), 9])
+@LONG
+@pytest.mark.parametrize("batches", [1, 9])
 def test_killed_removal_resumes(
     graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
 ) -> None:
