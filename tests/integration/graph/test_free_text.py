@@ -364,7 +364,9 @@ def test_statement_ends_at_the_limit_of_rows(graph: Graph) -> None:
 
 
 def test_statement_beyond_the_memory_limit_is_stopped(graph: Graph) -> None:
-    text = "UNWIND range(1, 1000000000) AS x WITH collect(x) AS xs RETURN size(xs)"
+    text = (
+        f"WITH {LONG} AS s UNWIND range(1, 1000000000) AS x WITH collect(s) AS xs RETURN size(xs)"
+    )
     with pytest.raises(UseError, match=TOO_MUCH_MEMORY):
         ask(graph, text, Limits(timeout_s=110))
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]

@@ -42,7 +42,10 @@ pytestmark = pytest.mark.neo4j
 Loaded = tuple[History, GraphRows]
 
 
-@pytest.fixture(params=[(1, 1), (2, 1), (3, 7)], ids="seed{0[0]}-ticks{0[1]}".format)
+@pytest.fixture(
+    params=[pytest.param((1, 1), marks=pytest.mark.long), (2, 1), (3, 7)],
+    ids="seed{0[0]}-ticks{0[1]}".format,
+)
 def exported_run(
     request: pytest.FixtureRequest, graph: Graph, once: Callable[[History], History]
 ) -> Loaded:

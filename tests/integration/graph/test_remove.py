@@ -81,7 +81,7 @@ def test_removed_run_is_gone_and_other_runs_stay(graph: Graph, loaded: Any) -> N
 
 @pytest.mark.usefixtures("small_batches")
 def test_progress_counts_removed_rows_in_small_batches(graph: Graph, loaded: Any) -> None:
-    loaded(random_history(54, name="told"))
+    loaded(random_history(54, name="told", peers=6, messages=8))
     there = of("told", counted(graph))
     told = []
 
