@@ -108,7 +108,7 @@ def test_topic_subgraph_at_each_interval_equals_networkx(
     history: History, answer: Any, layers: Any
 ) -> None:
     for i, at in ticks(history):
-        for topic in range(4):
+        for topic in (i % 4, (i + 1) % 4):
             subscribed = {
                 history.peer(r["peer"])
                 for r in history.alive("subscriptions", at)
@@ -126,7 +126,7 @@ def test_topic_subgraph_at_each_interval_equals_networkx(
 def test_neighbours_equal_the_links_of_the_tables(
     history: History, answer: Any, layers: Any
 ) -> None:
-    for i, at in ticks(history)[::2]:
+    for i, at in ticks(history)[::3]:
         alive = links(history, at, layers)
         for peer in digraph(history, at, layers):
             rows = answer("neighbours", given(i, layers, peer=peer))
@@ -145,7 +145,7 @@ def test_neighbours_equal_the_links_of_the_tables(
             }
 
 
-@pytest.mark.parametrize("sources", few_or(5))
+@pytest.mark.parametrize("sources", few_or(5, 1))
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
 def test_shortest_paths_equal_networkx(
     history: History, answer: Any, layers: Any, sources: int
@@ -246,7 +246,7 @@ def test_hubs_equal_networkx_degrees(history: History, answer: Any, layers: Any)
 
 
 def test_dissemination_tree_equals_the_receptions(history: History, answer: Any) -> None:
-    for message in history.rows["publications"]:
+    for message in history.rows["publications"][::2]:
         rows = answer("dissemination-tree", {"message": message["name"]})
         expected = [
             [r["hop"], r["time_us"],
@@ -261,7 +261,7 @@ def test_dissemination_tree_equals_the_receptions(history: History, answer: Any)
 
 
 def test_missed_subscribers_equal_the_tables(history: History, answer: Any) -> None:
-    for m in history.rows["publications"]:
+    for m in history.rows["publications"][::2]:
         missed = {r["peer"] for r in history.rows["missed"] if r["message"] == m["message"]}
         rows = answer("missed-subscribers", {"message": m["name"]})
         assert rows == [[history.peer(p)] for p in sorted(missed)]
@@ -304,7 +304,7 @@ def again(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def test_duplicates_of_a_message_equal_the_receptions(history: History, answer: Any) -> None:
-    for message in history.rows["publications"]:
+    for message in history.rows["publications"][::2]:
         own = again(receptions(history, {message["message"]}))
         rows = answer("duplicates-of-message", {"message": message["name"]})
         assert {row[0]: row[1:] for row in rows} == {
@@ -337,7 +337,7 @@ def test_duplicates_by_topic_equal_the_receptions(history: History, answer: Any)
 
 
 def test_peer_topics_equal_the_tables(history: History, answer: Any) -> None:
-    for peer in history.rows["peers"]:
+    for peer in history.rows["peers"][::2]:
         id = peer["peer"]
         expected = {}
         for topic in (None, 0, 1, 2, 3):
@@ -517,7 +517,7 @@ COPIES = {"duplicates", "receptions", "copies", "sent"}
     "unknown",
     few(
         ["presence", "links", "subscriptions", "receptions", *CAPABILITIES],
-        ["links", "receptions", DUPLICATES],
+        ["links", DUPLICATES],
     ),
 )
 def test_query_of_unknown_data_is_refused_or_answers_null(
