@@ -59,8 +59,8 @@ class History:
 
     facts: RunFacts
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    batch: int = 37
-    """Rows of an Arrow batch."""
+    batch: int = 1_000
+    """Rows of an Arrow batch: most, so that a load has few transactions."""
 
     @property
     def tables(self) -> Batches:
@@ -317,14 +317,16 @@ LONG_HISTORIES = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make tests of chosen layers long but those of the first history: the choice is the same in
-    all.
+    """Ask the first history for chosen layers and the second for all; the other two ways are long:
+    the choice is the same in all.
     """
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             values = item.callspec.params
-            if values.get("layers") and values.get("history") is HISTORIES[1]:
-                item.add_marker(pytest.mark.long)
+            if "layers" in values:
+                other = HISTORIES[1 if values["layers"] else 0]
+                if values.get("history") is other:
+                    item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
@@ -334,9 +336,9 @@ def graph(neo4j_server: Connection) -> Iterator[Graph]:
     driver.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def once(graph: Graph) -> Iterator[Callable[[History], History]]:
-    """Loads a history for the length of a file, when the first test asks for it."""
+    """Loads a history that tests only read, when the first test asks for it."""
     there: dict[str, History] = {}
 
     def load(history: History) -> History:

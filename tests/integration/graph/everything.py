@@ -39,16 +39,16 @@ def _told(row: list[Any]) -> str:
     return repr(parts)
 
 
-def awkward_history(seed: int, name: str) -> History:
+def awkward_history(seed: int, name: str, intervals: int = 260) -> History:
     """A history long enough for partitions, whose names are what files find hard to hold."""
-    history = random_history(seed, name=name, peers=14, intervals=260)
+    history = random_history(seed, name=name, peers=14, intervals=intervals)
     for name_of in ("peers", "topics", "publications"):
         for row, text in zip(history.rows[name_of], NAMES, strict=False):
             row["name"] = text
     for number, row in enumerate(history.rows["links"]):
         row["layer"] = NAMES[number % 5]
     facts = replace(history.facts, tables="of these rows")
-    return replace(history, facts=facts, batch=1_000)
+    return replace(history, facts=facts)
 
 
 def stored(history: History, workspace: Path) -> StoredRun:

@@ -49,13 +49,14 @@ def decodes(monkeypatch: pytest.MonkeyPatch) -> Decodes:
 def run(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
     """Long enough for partitions, and nobody is told to be a rendezvous."""
     graph.remove("decoded")
-    return stored(awkward_history(80, "decoded"), tmp_path_factory.mktemp("decoded"))
+    history = awkward_history(80, "decoded", intervals=40)
+    return stored(history, tmp_path_factory.mktemp("decoded"))
 
 
 def test_load_decodes_no_column_more_than_twice(
     graph: Graph, run: StoredRun, decodes: Decodes
 ) -> None:
-    summary = load_run(graph.driver, graph.database, run.facts, run, partition_intervals=128)
+    summary = load_run(graph.driver, graph.database, run.facts, run, partition_intervals=16)
     assert not summary.already_complete
     assert {table for table, _, _ in decodes} == {Path(name).name for name in run.manifest.tables}
     assert max(decodes.values()) == 2

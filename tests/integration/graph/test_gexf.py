@@ -42,7 +42,10 @@ pytestmark = pytest.mark.neo4j
 Loaded = tuple[History, GraphRows]
 
 
-@pytest.fixture(params=[(1, 1), (2, 1), (3, 7)], ids="seed{0[0]}-ticks{0[1]}".format)
+@pytest.fixture(
+    params=[pytest.param((1, 1), marks=pytest.mark.long), (2, 1), (3, 7)],
+    ids="seed{0[0]}-ticks{0[1]}".format,
+)
 def exported_run(
     request: pytest.FixtureRequest, graph: Graph, once: Callable[[History], History]
 ) -> Loaded:
@@ -137,7 +140,7 @@ def test_topic_export_holds_its_subscribers_and_their_links(exported_run: Loaded
 
 def test_message_export_equals_its_receptions(exported_run: Loaded, tmp_path):
     history, run = exported_run
-    for message in history.rows["publications"]:
+    for message in history.rows["publications"][::2]:
         graph = read_back(tmp_path, lambda out, m=message: export_message(run, m["name"], out))
         arrivals = [r for r in history.rows["receptions"] if r["message"] == message["message"]]
         received = {r["peer"] for r in arrivals}
@@ -189,7 +192,7 @@ def test_export_from_the_tables_equals_that_from_neo4j(exported_run: Loaded) -> 
         },
         **{
             row["name"]: partial(export_message, message=row["name"])
-            for row in history.rows["publications"]
+            for row in history.rows["publications"][::2]
         },
     }
     for name, export in exports.items():

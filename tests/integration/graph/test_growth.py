@@ -62,7 +62,7 @@ class Growing:
         return replace(self.after.tables, boundaries={"before": self.boundary})
 
 
-def growing(seed: int, gap: int = 0, **shape: int) -> Growing:
+def growing(seed: int, gap: int = 0, batch: int = 1_000, **shape: int) -> Growing:
     """A random history, and what was known of it some intervals before its end.
 
     What ends at the boundary or later was told otherwise then: it was open, or not there, or
@@ -70,7 +70,7 @@ def growing(seed: int, gap: int = 0, **shape: int) -> Growing:
     """
     print("seed", seed)
     rng = random.Random(seed)
-    whole = in_order(random_history(seed, name=RUN, **shape))
+    whole = replace(in_order(random_history(seed, name=RUN, **shape)), batch=batch)
     clock = whole.facts.clock
     k, last = clock.ticks_per_interval, clock.last - 1 - rng.randrange(clock.intervals // 3)
     messages = sum(row["interval"] <= last for row in whole.rows["publications"])
@@ -193,7 +193,7 @@ SEEDS = [
 def test_grown_copy_equals_one_that_is_loaded_from_nothing(
     graph: Graph, seed: int, ticks: int, gap: int, partition: int
 ) -> None:
-    run = growing(seed, gap, ticks=ticks)
+    run = growing(seed, gap, batch=37, ticks=ticks)
     load(graph, run.before, partition)
     ids = kept(graph)
     summary = grow(graph, run)

@@ -121,7 +121,7 @@ def test_growth_stopped_before_and_after_every_transaction_goes_on(
     """Answers about times before the boundary are always the same. Large batches are only once
     stopped before they begin.
     """
-    run = growing(seed, peers=16)
+    run = growing(seed, batch=37, peers=16)
     for module in ("growth", "growing_copy"):
         monkeypatch.setattr(f"vizpub.graphstore.load.{module}.ROWS_PER_BATCH", rows)
     load(graph, run.before, partition)
@@ -148,7 +148,7 @@ def test_growth_stopped_before_and_after_every_transaction_goes_on(
 
 @pytest.mark.usefixtures("removed")
 def test_transaction_whose_answer_is_lost_is_done_once(graph: Graph) -> None:
-    run = growing(12)
+    run = growing(12, batch=37)
     load(graph, run.before, 2)
     with growths_write_through(Repeating):
         assert grow(graph, run).grown
@@ -160,7 +160,7 @@ def test_transaction_whose_answer_is_lost_is_done_once(graph: Graph) -> None:
 
 @pytest.mark.long
 def test_growth_goes_on_each_time_its_server_is_killed(server: LocalServer) -> None:
-    run = growing(8, peers=30, intervals=30)
+    run = growing(8, batch=37, peers=30, intervals=30)
     with connect(server.start()) as driver:
         load(Graph(driver, "neo4j"), run.before)
     for step in ("grow nodes", "grow links", "grow messages", "grow what ended", "grow facts"):

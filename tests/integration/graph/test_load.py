@@ -62,6 +62,11 @@ def ledger(graph: Graph, run: str) -> dict[str, int]:
     return rows
 
 
+def batched_history(seed: int, name: str) -> History:
+    """A history whose tables have several batches each."""
+    return replace(random_history(seed, name=name), batch=37)
+
+
 def given(history: History, table: str, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in names) for row in history.rows[table]]
 
@@ -95,8 +100,8 @@ def test_overlay_and_message_metrics_are_on_their_nodes(graph: Graph, loaded: Lo
 
 @pytest.mark.parametrize("seed", [pytest.param(1, marks=LONG), 2])
 def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int) -> None:
-    history = random_history(seed, name="whole", ticks=seed, peers=130)
-    loaded(replace(history, batch=1_000))
+    history = random_history(seed, name="whole", ticks=seed, peers=130, messages=4)
+    loaded(history)
     run = GraphRows(open_run(graph.driver, graph.database, "whole"))
     end = history.facts.clock.sampling_tick(history.facts.clock.last)
     assert run.facts == history.facts
@@ -157,7 +162,7 @@ def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -
 
 
 def test_ledger_counts_equal_the_relationships(graph: Graph, loaded: Load) -> None:
-    loaded(random_history(5, name="ledger"))
+    loaded(batched_history(5, "ledger"))
     entered = ledger(graph, "ledger")
     assert {name: entered[name] for name in RELATIONSHIPS} == relationships(graph, "ledger")
 
@@ -227,7 +232,7 @@ def test_tables_that_the_run_no_longer_has_replace_no_copy(graph: Graph, loaded:
 def test_interrupted_load_resumes_to_a_complete_run(
     graph: Graph, loaded: Load, stop_at: int
 ) -> None:
-    history = random_history(8, name="stopped")
+    history = batched_history(8, "stopped")
     calls = 0
 
     def interrupt(step: str, done: int, total: int) -> None:
@@ -263,7 +268,7 @@ def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded
 
 def test_replayed_batches_change_nothing(graph: Graph, loaded: Load) -> None:
     """As after a crash between the last batch and the state."""
-    history = loaded(random_history(9, name="replay"))
+    history = loaded(batched_history(9, "replay"))
     before = relationships(graph, "replay")
     graph.ask("MATCH (r:Run {key: 'replay'}) SET r.state = 'loading'")
     load_run(graph.driver, graph.database, history.facts, history.tables)
@@ -272,7 +277,7 @@ def test_replayed_batches_change_nothing(graph: Graph, loaded: Load) -> None:
 
 
 def test_concurrent_loads_of_a_run_both_end_complete(graph: Graph) -> None:
-    history = random_history(15, name="twice")
+    history = batched_history(15, "twice")
     graph.remove("twice")
     with ThreadPoolExecutor(2) as pool:
         loads = [
@@ -284,20 +289,20 @@ def test_concurrent_loads_of_a_run_both_end_complete(graph: Graph) -> None:
     graph.remove("twice")
 
 
-@pytest.mark.parametrize("most", [1_000, pytest.param(steps.ROWS_PER_BATCH, marks=LONG)])
+@pytest.mark.parametrize("most", [100, pytest.param(steps.ROWS_PER_BATCH, marks=LONG)])
 def test_batch_larger_than_a_transaction_is_cut(
     graph: Graph, loaded: Load, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
     facts = RunFacts("cut", "synthetic", Clock(last=5 * most))
-    spans = [{"peer": 0, "valid_from": 2 * i, "valid_to": 2 * i + 1} for i in range(most + 345)]
+    spans = [{"peer": 0, "valid_from": 2 * i, "valid_to": 2 * i + 1} for i in range(most + 45)]
     rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "name": "a", "is_reporter": True}]}
     rows["presence"] = spans
     loaded(History(facts, rows, batch=5 * most))
     sizes = graph.ask(
         "MATCH (b:LoadBatch) WHERE b.key STARTS WITH 'cut|presence|' RETURN b.rows ORDER BY b.key"
     )
-    assert sorted(sizes) == [[345], [most]]
+    assert sorted(sizes) == [[45], [most]]
 
 
 def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
@@ -327,7 +332,7 @@ def test_empty_run_loads_and_answers_with_no_rows(graph: Graph, loaded: Load) ->
 
 
 def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: Load) -> None:
-    history = loaded(replace(random_history(12, name="labels", peers=210), batch=1_000))
+    history = loaded(random_history(12, name="labels", peers=210, messages=4))
 
     def labelled(label: str) -> set[int]:
         text = f"MATCH (p:Peer) WHERE p.run = 'labels' AND p:{label} RETURN p.id"

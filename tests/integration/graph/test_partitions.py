@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.test_queries import few_or
+from tests.integration.graph.test_verify import seen
 from tests.support.few import few
 from tests.support.words import naming
 from vizpub import cypher
@@ -55,8 +56,9 @@ def twins(graph: Graph) -> Iterator[tuple[History, History]]:
         graph.remove(twin.facts.name)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def history(graph: Graph) -> Iterator[History]:
+    """One that each test leaves as it was."""
     history = random_history(53, name="copied", intervals=8, peers=6)
     graph.remove("copied")
     load(graph, history)
@@ -101,7 +103,7 @@ def answered(graph: Graph, run: str, name: str, given: dict[str, object]) -> Any
     return [row[0] for row in rows] if name in ("shortest-path", "k-shortest-paths") else rows
 
 
-@pytest.mark.parametrize("most", few_or(50, 12))
+@pytest.mark.parametrize("most", few_or(50, 5))
 @pytest.mark.parametrize(
     "name", [*AT_ONE_TIME[::4], *(pytest.param(n, marks=pytest.mark.long) for n in REST)]
 )
@@ -167,6 +169,7 @@ def test_load_with_other_partitions_than_the_copy_has_is_refused(
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
 
 
+@pytest.mark.long
 def test_small_run_is_not_partitioned_by_itself(graph: Graph, loaded: Any) -> None:
     loaded(random_history(54, name="long", intervals=300, peers=3))
     assert count_of_copies(graph, "long") == 0
@@ -174,50 +177,39 @@ def test_small_run_is_not_partitioned_by_itself(graph: Graph, loaded: Any) -> No
 
 
 def test_removed_run_leaves_no_copies(graph: Graph, history: History) -> None:
-    remove_run(graph.driver, graph.database, "copied")
-    assert count_of_copies(graph, "copied") == 0
+    load(graph, history.named("uncopied"))
+    assert count_of_copies(graph, "uncopied") > 0
+    remove_run(graph.driver, graph.database, "uncopied")
+    assert count_of_copies(graph, "uncopied") == 0
 
 
-def missing(graph: Graph) -> None:
-    graph.ask("MATCH (:Peer {run: 'copied'})-[r:LINK_P1]->() WITH r LIMIT 1 DELETE r")
+HARM = {
+    "missing": (
+        "links: relationships link-copies",
+        "MATCH (:Peer {run: $run})-[r:LINK_P1]->() WITH r LIMIT 1 DELETE r",
+    ),
+    "twice": (
+        "links: relationships link-copies",
+        "MATCH (a:Peer {run: $run})-[r:LINK_P1]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (a)-[c:LINK_P1]->(b) SET c = properties(r)",
+    ),
+    "in another partition": (
+        "subscriptions: checksums of relationships subscription-copies",
+        "MATCH (a:Peer {run: $run})-[r:SUBSCRIBES_P1]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (a)-[c:SUBSCRIBES_P3]->(b) SET c = properties(r) DELETE r",
+    ),
+    "of another period": (
+        "links: checksums of relationships link-copies",
+        "MATCH (:Peer {run: $run})-[r:LINK_P2]->() WITH r LIMIT 1 "
+        "SET r.valid_from = r.valid_from + 1",
+    ),
+}
 
 
-def twice(graph: Graph) -> None:
-    graph.ask(
-        "MATCH (a:Peer {run: 'copied'})-[r:LINK_P1]->(b) WITH a, r, b LIMIT 1 "
-        "CREATE (a)-[c:LINK_P1]->(b) SET c = properties(r)"
-    )
-
-
-def in_another_partition(graph: Graph) -> None:
-    graph.ask(
-        "MATCH (a:Peer {run: 'copied'})-[r:SUBSCRIBES_P1]->(b) WITH a, r, b LIMIT 1 "
-        "CREATE (a)-[c:SUBSCRIBES_P3]->(b) SET c = properties(r) DELETE r"
-    )
-
-
-def of_another_period(graph: Graph) -> None:
-    graph.ask(
-        "MATCH (:Peer {run: 'copied'})-[r:LINK_P2]->() WITH r LIMIT 1 "
-        "SET r.valid_from = r.valid_from + 1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("harm", "words"),
-    [
-        (missing, "links: relationships link-copies"),
-        (twice, "links: relationships link-copies"),
-        (in_another_partition, "subscriptions: checksums of relationships subscription-copies"),
-        (of_another_period, "links: checksums of relationships link-copies"),
-    ],
-)
-def test_corrupt_copy_is_found_by_verify(
-    graph: Graph, history: History, harm: Callable[[Graph], None], words: str
-) -> None:
-    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
-    harm(graph)
-    (found,) = verify_run(graph.driver, graph.database, history.facts, history.tables)
+@pytest.mark.parametrize("harm", HARM)
+def test_corrupt_copy_is_found_by_verify(graph: Graph, history: History, harm: str) -> None:
+    words, text = HARM[harm]
+    (found,) = seen(graph, history, text)
     assert str(found).startswith(words)
 
 
@@ -226,25 +218,20 @@ def test_copy_of_a_partition_that_the_run_has_not_is_found_by_verify(
     graph: Graph, history: History, type: str
 ) -> None:
     like = type.partition("_")[0]
-    graph.ask(
-        f"MATCH (a:Peer {{run: 'copied'}})-[r:{like}_P1]->(b) WITH a, r, b LIMIT 1 "
+    text = (
+        f"MATCH (a:Peer {{run: $run}})-[r:{like}_P1]->(b) WITH a, r, b LIMIT 1 "
         f"CREATE (a)-[c:{type}]->(b) SET c = properties(r)"
     )
-    found = verify_run(graph.driver, graph.database, history.facts, history.tables)
+    found = seen(graph, history, text)
     assert [str(difference.what) for difference in found] == [
         "relationships that begin at its nodes",
         "relationships that end at its nodes",
     ]
 
 
-def test_run_loaded_without_partitions_still_answers_queries(
-    graph: Graph, history: History
-) -> None:
-    before = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})
-    graph.ask(
-        "MATCH ()-[r]->() WHERE r.run = 'copied' AND type(r) =~ '.*_P[0-9]+' DELETE r "
-        "WITH count(*) AS all MATCH (run:Run {key: 'copied'}) SET run.partition_intervals = 0"
+def test_run_without_partitions_equals_its_tables(graph: Graph, history: History) -> None:
+    text = (
+        "MATCH ()-[r]->() WHERE r.run = $run AND type(r) =~ '.*_P[0-9]+' DELETE r "
+        "WITH count(*) AS all MATCH (run:Run {key: $run}) SET run.partition_intervals = 0"
     )
-    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
-    after = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})
-    assert after == before
+    assert seen(graph, history, text) == []

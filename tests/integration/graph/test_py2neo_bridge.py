@@ -12,7 +12,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
+from tests.integration.graph.conftest import (
+    HISTORIES,
+    Graph,
+    History,
+    layers_of_channels,
+    random_history,
+)
 from tests.support.few import few
 from tests.support.project import PACKAGES, ROOT
 from tests.support.words import naming, unknown
@@ -34,22 +40,6 @@ from vizpub.model.errors import (
 pytestmark = pytest.mark.neo4j
 
 pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
-
-Open = Callable[[History], BridgedRun]
-
-
-@pytest.fixture
-def opened(loaded: Any, neo4j_server: Connection) -> Iterator[Open]:
-    """Loads a history and opens it through the bridge."""
-    runs = []
-
-    def open_(history: History) -> BridgedRun:
-        runs.append(open_run(neo4j_server, loaded(history).facts.name))
-        return runs[-1]
-
-    yield open_
-    for run in runs:
-        run.close()
 
 
 def entities(graph: Graph, history: History, at: int, layers: list[str] | None) -> tuple[Any, Any]:
@@ -89,49 +79,46 @@ def same_of(subgraph: Any) -> tuple[Any, Any]:
     )
 
 
-@pytest.mark.parametrize("seed", [80, pytest.param(81, marks=pytest.mark.long)])
-def test_subgraph_equals_what_the_driver_gets(graph: Graph, opened: Open, seed: int) -> None:
-    history = random_history(seed, ticks=1 + seed % 2 * 9, intervals=4)
-    run, clock = opened(history), history.facts.clock
-    for interval in range(clock.intervals):
+def test_subgraph_equals_what_the_driver_gets(graph: Graph, asked: BridgedRun) -> None:
+    clock = ASKED.facts.clock
+    for interval in range(0, clock.intervals, 3):
         at = clock.sampling_tick(interval)
         for layers in (None, ["mesh"], ["mesh", "overlay"]):
-            found = subgraph_at(run, interval, layers)
-            assert same_of(found) == entities(graph, history, at, layers)
+            found = subgraph_at(asked, interval, layers)
+            assert same_of(found) == entities(graph, ASKED, at, layers)
 
 
 def test_subgraph_relationships_need_no_further_query(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
+    asked: BridgedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = opened(random_history(82))
-    found = subgraph_at(run, "last")
+    found = subgraph_at(asked, "last")
     assert found.relationships
-    monkeypatch.setattr(type(run.graph), "pull", lambda *_: pytest.fail("it asks again"))
+    monkeypatch.setattr(type(asked.graph), "pull", lambda *_: pytest.fail("it asks again"))
     for link in found.relationships:
-        assert link.start_node["run"] == link.end_node["run"] == "random-82"
+        assert link.start_node["run"] == link.end_node["run"] == ASKED.facts.name
         assert link["valid_from"] < link["valid_to"]
 
 
-def test_subgraph_of_a_reloaded_run_is_the_new_one(graph: Graph, loaded: Any, opened: Open) -> None:
+def test_subgraph_of_a_reloaded_run_is_the_new_one(
+    graph: Graph, loaded: Any, neo4j_server: Connection
+) -> None:
     """py2neo keeps nothing of what it read before, though the database gives ids again."""
-    run = opened(random_history(83, name="anew"))
-    subgraph_at(run, 3)
-    history = loaded(random_history(84, name="anew"))
-    again = replace(run, loaded=open_loaded(graph.driver, graph.database, "anew"))
-    assert same_of(subgraph_at(again, 3)) == entities(graph, history, 3, None)
+    loaded(random_history(83, name="anew"))
+    with open_run(neo4j_server, "anew") as run:
+        subgraph_at(run, 3)
+        history = loaded(random_history(84, name="anew"))
+        again = replace(run, loaded=open_loaded(graph.driver, graph.database, "anew"))
+        assert same_of(subgraph_at(again, 3)) == entities(graph, history, 3, None)
 
 
-ASKED = random_history(85)
+ASKED = HISTORIES[0]
 
 
 @pytest.fixture(scope="module")
-def asked(graph: Graph, neo4j_server: Connection) -> Iterator[BridgedRun]:
+def asked(once: Callable[[History], History], neo4j_server: Connection) -> Iterator[BridgedRun]:
     """One run that all queries are asked."""
-    graph.remove(ASKED.facts.name)
-    graph.load(ASKED)
-    with open_run(neo4j_server, ASKED.facts.name) as run:
+    with open_run(neo4j_server, once(ASKED).facts.name) as run:
         yield run
-    graph.remove(ASKED.facts.name)
 
 
 def sample() -> dict[str, object]:
@@ -190,8 +177,8 @@ def test_wrong_arguments_raise_errors_of_vizpub(
         subgraph_at(asked, "noon")
     with pytest.raises(UseError, match="parameter when"):
         frame(asked, "hubs", when=1)
-    with pytest.raises(UnknownName, match=unknown("run", "rnadom-85", "random-85")):
-        open_run(neo4j_server, "rnadom-85")
+    with pytest.raises(UnknownName, match=unknown("run", "rnadom-2", "random-2")):
+        open_run(neo4j_server, "rnadom-2")
     broken = replace(shipped_query("hubs"), text="RETURN")
     monkeypatch.setattr(py2neo_bridge, "shipped_query", lambda name: broken)
     with pytest.raises(Neo4jAnswer, match="SyntaxError"):

@@ -81,7 +81,7 @@ def test_removed_run_is_gone_and_other_runs_stay(graph: Graph, loaded: Any) -> N
 
 @pytest.mark.usefixtures("small_batches")
 def test_progress_counts_removed_rows_in_small_batches(graph: Graph, loaded: Any) -> None:
-    loaded(random_history(54, name="told"))
+    loaded(random_history(54, name="told", peers=6, messages=8))
     there = of("told", counted(graph))
     told = []
 
@@ -185,7 +185,8 @@ with connect(from_environment()) as driver:
 """A removal that waits for a line after each batch."""
 
 
-@pytest.mark.parametrize("batches", [pytest.param(1, marks=LONG), 9])
+@LONG
+@pytest.mark.parametrize("batches", [1, 9])
 def test_killed_removal_resumes(
     graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -55,12 +55,16 @@ PARTITION = 3
 def history(seed: int, name: str, protocol: str) -> History:
     """A run of a protocol. All name their peers, topics and messages alike."""
     made = random_history(seed, name=name, peers=8, intervals=7)
-    return replace(made, facts=replace(made.facts, protocol=protocol))
+    return replace(made, facts=replace(made.facts, protocol=protocol), batch=37)
 
 
 KEPT = [history(90, "side", "scribe"), history(91, "side-1", "poldercast")]
 """Names that begin alike, two protocols."""
 COMING = history(92, "side-", "scribe")
+
+EVERY = [name for name in query_names() if name != "runs"]
+FEW = EVERY[::6]
+"""In the quick ring: tests of queries ask all of them, beside other runs."""
 
 Questions = dict[str, Callable[[], Any]]
 """What a run can be asked in any way there is, by name."""
@@ -88,8 +92,8 @@ def message(asked: History) -> str:
     return name
 
 
-def questions(graph: Graph, asked: History) -> Questions:
-    """Every query, every export, and Cypher of one's own."""
+def questions(graph: Graph, asked: History, queries: Iterable[str]) -> Questions:
+    """Queries, every export, and Cypher of one's own."""
     name, at = asked.facts.name, (graph.driver, graph.database)
 
     def query(of: str) -> list[str]:
@@ -104,7 +108,7 @@ def questions(graph: Graph, asked: History) -> Questions:
 
     every = OverlayExport()
     own = "MATCH (n {run: $run}) RETURN n.key AS key ORDER BY key"
-    return {of: partial(query, of) for of in query_names() if of != "runs"} | {
+    return {of: partial(query, of) for of in queries} | {
         "overlay.gexf": partial(export, export_overlay, every, None),
         "topic.gexf": partial(export, export_topic, asked.topic(2), every, None),
         "message.gexf": partial(export, export_message, message(asked)),
@@ -112,8 +116,8 @@ def questions(graph: Graph, asked: History) -> Questions:
     }
 
 
-def answers(graph: Graph, asked: History) -> dict[str, Any]:
-    return {name: question() for name, question in questions(graph, asked).items()}
+def answers(graph: Graph, asked: History, queries: Iterable[str] = EVERY) -> dict[str, Any]:
+    return {name: question() for name, question in questions(graph, asked, queries).items()}
 
 
 def load(graph: Graph, loaded: History, progress: Any = None, tables: Any = None) -> None:
@@ -124,14 +128,14 @@ def load(graph: Graph, loaded: History, progress: Any = None, tables: Any = None
 
 
 @pytest.fixture(scope="module")
-def alone(graph: Graph) -> Iterator[Mapping[str, dict[str, Any]]]:
+def alone(graph: Graph, request: pytest.FixtureRequest) -> Iterator[Mapping[str, dict[str, Any]]]:
     """What each run answers while there is no other; afterwards all but COMING are there."""
-    found = {}
+    found, queries = {}, getattr(request, "param", EVERY)
     for each in (*KEPT, COMING):
         graph.remove(each.facts.name)
     for each in (COMING, *KEPT):
         load(graph, each)
-        found[each.facts.name] = answers(graph, each)
+        found[each.facts.name] = answers(graph, each, queries)
         if each is not KEPT[-1]:
             graph.remove(each.facts.name)
     for each in KEPT[:-1]:
@@ -156,10 +160,11 @@ class Watch:
 
     def __init__(self, graph: Graph, alone: Mapping[str, dict[str, Any]]) -> None:
         self.graph, self.alone, self.moments = graph, alone, 0
-        self.hidden = questions(graph, COMING)
+        queries = [name for name in EVERY if name in alone[COMING.facts.name]]
+        self.hidden = questions(graph, COMING, queries)
         self.turns = cycle(self.hidden)
         self.others = cycle(KEPT)
-        self.kept = {each.facts.name: questions(graph, each) for each in KEPT}
+        self.kept = {each.facts.name: questions(graph, each, queries) for each in KEPT}
         self.half: set[bool] = set()
 
     @property
@@ -210,6 +215,12 @@ def test_removed_run_leaves_the_others_unchanged(
         assert verify_run(graph.driver, graph.database, each.facts, each.tables) == []
 
 
+FEW_OR_EVERY = pytest.mark.parametrize(
+    "alone", [FEW, pytest.param(EVERY, marks=pytest.mark.long)], ids=["few", "every"], indirect=True
+)
+
+
+@FEW_OR_EVERY
 def test_loading_run_is_hidden_and_changes_no_answer(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:
@@ -227,9 +238,10 @@ def test_loading_run_is_hidden_and_changes_no_answer(
     load(graph, coming, progress, Watched(coming.rows, coming.batch))
     assert watch.moments > watch.rounds
     assert watch.half == {False, True}
-    assert answers(graph, coming) == alone[coming.facts.name]
+    assert {of: question() for of, question in watch.hidden.items()} == alone[coming.facts.name]
 
 
+@FEW_OR_EVERY
 def test_run_under_removal_is_hidden_and_changes_no_answer(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],

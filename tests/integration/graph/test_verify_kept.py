@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,6 @@ def test_difference_is_found_by_the_checksums_in_its_table(
         session.begin_transaction() as transaction,
     ):
         driver: Any = Undone(transaction)
-        assert differences(driver, graph, run) == []
         assert transaction.run(text, run=RUN).consume().counters.contains_updates
         found = differences(driver, graph, run)
         transaction.rollback()
@@ -143,10 +142,10 @@ def test_copy_with_hostile_names_and_partitions_equals_its_checksums(
     """Names with emoji, quotes and line ends; metrics of any size, some of them unknown."""
     seed = 4_518
     print("seed", seed)
-    rng, history = random.Random(seed), awkward_history(seed, "hostile")
+    history = awkward_history(seed, "hostile", intervals=32)
     sizes = [0.0, -0.0, 1 / 3, -2 / 7, 2.0**-70, 1e-300, 2.0**42, 1e17, -1e300, 123456.789, None]
-    for row in history.rows["metrics/overlay"]:
-        row["density"] = rng.choice(sizes)
+    for row, size in zip(history.rows["metrics/overlay"], cycle(sizes), strict=False):
+        row["density"] = size
     run = stored(replace(history, facts=replace(history.facts, tables="")), tmp_path)
     load_run(graph.driver, graph.database, run.facts, run, partition_intervals=partitioned)
     assert differences(graph.driver, graph, run) == []
