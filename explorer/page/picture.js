@@ -18,6 +18,7 @@ export class Picture {
     const { DataFilterExtension } = globalThis.deck;
     this._filter = new DataFilterExtension({ filterSize: 2 });
     this._counting = new DataFilterExtension({ filterSize: 2, countItems: true });
+    this._counters = [];
     this._counted = () => {};
     const picked = (layer, index) => (layer.id === "peers" ? this._overlay.peer[index] : null);
     this._view = new View(parent, { picked, clicked, hovered, moved, failed });
@@ -159,7 +160,11 @@ export class Picture {
     this._moment = moment;
     this._relays = relays ?? [];
     if (member || this._member) this._setMember(member);
-    this._view.draw(this._layers(this._filter));
+    this._draw();
+  }
+
+  _draw() {
+    this._view.draw([...this._layers(this._filter), ...this._counters]);
   }
 
   /** Rows of peers that are not shown get a begin that never comes. */
@@ -233,24 +238,23 @@ export class Picture {
 
   /** How many peers and pairs the card draws, as the card counts them. */
   async count() {
-    const counted = {};
-    // Layers of another name: the card begins to count only for a new one.
-    const layers = this._layers(this._filter);
-    for (const layer of this._layers(this._counting)) {
-      if (layer.id !== "peers" && layer.id !== "pairs") continue;
-      if (!layer.props.data.length) counted[layer.id] = 0;
-      else layers.push(layer.clone({ id: `${layer.id} counted`, pickable: false }));
-    }
-    const wanted = ["peers", "pairs"];
+    const counted = {}, wanted = ["peers", "pairs"];
+    // Layers of another name: the card begins to count only for a new one. They stay if another draws meanwhile.
+    const layers = this._layers(this._counting).filter(({ id }) => wanted.includes(id));
+    for (const { id, props } of layers) if (!props.data.length) counted[id] = 0;
+    this._counters = layers.filter(({ id }) => !(id in counted))
+      .map((layer) => layer.clone({ id: `${layer.id} counted`, pickable: false }));
     await new Promise((resolve) => {
+      const look = () => wanted.every((of) => of in counted) && resolve();
       this._counted = ({ id, count }) => {
         counted[id.split(" ")[0]] = count;
-        if (wanted.every((of) => of in counted)) resolve();
+        look();
       };
-      this._view.draw(layers);
-      if (wanted.every((of) => of in counted)) resolve();
+      this._draw();
+      look();
     });
-    this._view.draw(this._layers(this._filter));
+    this._counters = [];
+    this._draw();
     return counted;
   }
 }

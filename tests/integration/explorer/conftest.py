@@ -187,8 +187,9 @@ class Looking:
 
     def leave(self) -> None:
         """Show the runs, where nothing is drawn, and forget what the browser keeps of any run."""
-        if self.page.url.startswith(self.address):
-            self._turn(LEAVE)
+        if not self.page.url.startswith(self.address):
+            self.page.goto(self.address)
+        self._turn(LEAVE)
 
     def state(self, **changes: Any) -> None:
         """Change what is shown, as the controls do."""

@@ -27,9 +27,10 @@ Look = Callable[..., Looking]
 
 @pytest.fixture(autouse=True)
 def nothing_kept(shared: Looking) -> Iterator[None]:
-    """The next test finds no views."""
+    """The next test finds no views, on a page that is loaded anew."""
     yield
     shared.leave()
+    shared.page.goto("about:blank")
 
 
 def menu(page: Page) -> Locator:
