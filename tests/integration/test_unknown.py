@@ -55,7 +55,7 @@ def test_metrics_without_links_leave_link_columns_null(peers: pa.Table) -> None:
 
 
 def test_message_metrics_without_receptions_leave_hits_null() -> None:
-    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True))
+    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True, None))
     taken = rows_of("subscriptions", (0, 0, 0, OPEN), (1, 0, 0, OPEN))
     told = {"publications": published, "rejections": rows_of("rejections"), "subscriptions": taken}
     (row,) = message_tables(told)["metrics/messages"].to_pylist()
@@ -64,7 +64,7 @@ def test_message_metrics_without_receptions_leave_hits_null() -> None:
 
 
 def test_unknown_rejections_are_null_and_leave_no_message_out(peers: pa.Table) -> None:
-    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True))
+    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True, None))
     taken = rows_of("subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
     arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
     told = {"publications": published, "receptions": arrived, "subscriptions": taken}
@@ -84,7 +84,7 @@ def test_unknown_rejections_are_null_and_leave_no_message_out(peers: pa.Table) -
 
 
 def test_peer_with_unreported_receptions_is_not_eligible() -> None:
-    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True))
+    published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True, None))
     taken = rows_of("subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
     arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
     unreported = pa.table({"peer": [2], "interval": [0], "receptions": [True]})
