@@ -163,6 +163,7 @@ class LongRun:
                 "time_us": time_us,
                 "tick": interval,
                 "publication_known": np.ones(message.size, bool),
+                "bytes": pa.nulls(message.size, pa.int64()),
             }
         )
         of = received.message
