@@ -43,7 +43,7 @@ from vizpub.ingest.sources.base import (
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES, AttributedFold, EventFold
+from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES, AttributedFold
 from vizpub.ingest.sources.libp2p.interop import parse_time
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.tasks.fold import RunCounts, count_name
@@ -97,10 +97,23 @@ _ATTRIBUTES = ("upload_bw_mbps", "download_bw_mbps", "country")
 _NAME = Key()
 
 
+class _TraceFold(AttributedFold):
+    """A fold that also takes the nodes of headers."""
+
+    tables = _TABLES
+
+    def take(self, row: InputRow) -> None:
+        """Take a node, or the next event of the peer."""
+        super().take(row)
+        if row.rank == OF_ATTRIBUTES:
+            self.rows["presence"].append((row.peer, 0, OPEN))
+
+
 class Bctrace(Libp2p):
     """The source `bctrace`: a Libp2p whose reader takes traces of all nodes, with a header."""
 
     name = "bctrace"
+    fold = _TraceFold
     tables = _TABLES
     options = frozenset({"interval_us", "max_line"})
     unknown = (
@@ -120,12 +133,6 @@ class Bctrace(Libp2p):
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of traces."""
         return _TraceReader(TraceJudge.of(source_input), source_input.options.max_line)
-
-    def make_fold(self, source_input: SourceInput) -> EventFold:
-        """Create the fold, which also takes the nodes of the header."""
-        fold = super().make_fold(source_input)
-        interval_us = TraceJudge.of(source_input).interval_us
-        return _TraceFold(source_input.paths, fold.epoch_us, interval_us)
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p; sessions of ethp2p tell neither duplicates nor refusals.
@@ -314,15 +321,3 @@ def _read_field(name: str, code: str, value: Any, header: _Header, tally: TraceT
     for problem in _NAME.problems(value, name):
         raise RecordRefused(problem)
     return str(value)
-
-
-class _TraceFold(AttributedFold):
-    """A fold that also takes the nodes of headers."""
-
-    tables = _TABLES
-
-    def take(self, row: InputRow) -> None:
-        """Take a node, or the next event of the peer."""
-        super().take(row)
-        if row.rank == OF_ATTRIBUTES:
-            self.rows["presence"].append((row.peer, 0, OPEN))

@@ -35,7 +35,7 @@ from vizpub.ingest.sources.base import (
 )
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import MESH, OF_ATTRIBUTES, AttributedFold, EventFold
+from vizpub.ingest.sources.libp2p.fold import MESH, OF_ATTRIBUTES, AttributedFold
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.libp2p.tester import (
@@ -58,6 +58,7 @@ class Interop(Libp2p):
     """
 
     name = "interop"
+    fold = AttributedFold
     tables = {**AttributedFold.tables}  # noqa: RUF012 - as that of Libp2p
     companions = frozenset({PARAMETERS, HOSTS, NETWORK})
     every_layer = frozenset({MESH})
@@ -81,12 +82,6 @@ class Interop(Libp2p):
         """Return the reader of logs."""
         others = tuple(file for file in source_input.files if file.encoding != "log")
         return _LogReader(TraceJudge.of(source_input), others, source_input.options.max_line)
-
-    def make_fold(self, source_input: SourceInput) -> EventFold:
-        """Create the fold, which also takes the attributes of nodes."""
-        epoch_us = super().make_fold(source_input).epoch_us
-        interval_us = TraceJudge.of(source_input).interval_us
-        return AttributedFold(source_input.paths, epoch_us, interval_us)
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p, with the tester's parameters, and note logs that report

@@ -15,7 +15,7 @@ import pytest
 from base58 import b58encode
 
 from tests.support.grouped import play_groups
-from tests.support.staged import Taken, staged
+from tests.support.staged import OF_TRACES, Taken, staged, take
 from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
@@ -68,13 +68,6 @@ def go_text(content: bytes) -> str:
     return text
 
 
-def take(*paths: Path) -> Taken:
-    found = take_inventory(None, find_files([str(path) for path in paths]), SOURCES)
-    source = next(source for source in SOURCES if source.name == found.source)
-    options = SourceOptions()
-    return Taken(source, staged(source, found.files, options), options)
-
-
 def written(path: Path, header: object, *events: object) -> Path:
     lines = [header, *events, {"end": True, "duration": 1, "index": [[0, 1]]}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -114,19 +107,7 @@ def rewritten(libp2p_small: Path, tmp_path_factory: pytest.TempPathFactory) -> T
     return take(written(tmp_path_factory.mktemp("bctrace") / "a.bctrace", header, *rows))
 
 
-TIMED = ("time_us", "interval", "tick")
-
-
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        ("links", ("src", "dst", "layer", "topic", "valid_from", "valid_to")),
-        ("subscriptions", ("peer", "topic", "valid_from", "valid_to")),
-        ("publications", ("message", "topic", "publisher", *TIMED)),
-        ("receptions", ("message", "topic", "peer", "previous_hop", *TIMED, "arrival", "first")),
-        ("rejections", ("message", "topic", "peer", "previous_hop", *TIMED, "reason")),
-    ],
-)
+@pytest.mark.parametrize(("table", "columns"), OF_TRACES.items())
 def test_rewritten_events_mean_what_the_trace_means(
     original: Taken, rewritten: Taken, table: str, columns: tuple[str, ...]
 ) -> None:

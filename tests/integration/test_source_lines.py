@@ -16,12 +16,10 @@ import pytest
 from base58 import b58encode
 
 from tests.support.ingested import ingested
-from tests.support.staged import Taken, staged
-from vizpub.ingest.inputs.files import find_files
-from vizpub.ingest.inputs.inventory import take_inventory
+from tests.support.staged import OF_TRACES, Taken, take
 from vizpub.ingest.pipeline import settling_request
 from vizpub.ingest.request import IngestRequest
-from vizpub.ingest.sources import SOURCES, sources_for
+from vizpub.ingest.sources import sources_for
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.lines.patterns import read_patterns
 from vizpub.ingest.sources.lines.source import EARLY, NO_MATCH
@@ -47,11 +45,8 @@ KINDS = {
 GROUPS = {"receivedFrom": "other", "peerID": "other", "messageID": "message"}
 
 
-def take(pattern: str, *paths: Path) -> Taken:
-    options = SourceOptions(pattern=pattern)
-    (source,) = sources_for(options)
-    found = take_inventory(None, find_files([str(path) for path in paths]), (source,))
-    return Taken(source, staged(source, found.files, options), options)
+def take_lines(pattern: str, *paths: Path) -> Taken:
+    return take(*paths, options=SourceOptions(pattern=pattern))
 
 
 def pattern_of(kind: str, fields: tuple[str, ...]) -> str:
@@ -75,9 +70,7 @@ def events(libp2p_small: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def original(libp2p_small: Path) -> Taken:
-    found = take_inventory(None, find_files([str(libp2p_small / "json")]), SOURCES)
-    source = next(source for source in SOURCES if source.name == "libp2p")
-    return Taken(source, staged(source, found.files, SourceOptions()), SourceOptions())
+    return take(libp2p_small / "json")
 
 
 @pytest.fixture(scope="module")
@@ -99,22 +92,10 @@ def rewritten(events: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFac
             lines.append(f"INFO {peer} {kind} at {event['timestamp']} {told}")
     path = tmp_path_factory.mktemp("lines") / "all.log"
     path.write_text("\n".join(lines))
-    return take(PATTERN, path)
+    return take_lines(PATTERN, path)
 
 
-TIMED = ("time_us", "interval", "tick")
-
-
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        ("links", ("src", "dst", "layer", "topic", "valid_from", "valid_to")),
-        ("subscriptions", ("peer", "topic", "valid_from", "valid_to")),
-        ("publications", ("message", "topic", "publisher", *TIMED)),
-        ("receptions", ("message", "topic", "peer", "previous_hop", *TIMED, "arrival", "first")),
-        ("rejections", ("message", "topic", "peer", "previous_hop", *TIMED, "reason")),
-    ],
-)
+@pytest.mark.parametrize(("table", "columns"), OF_TRACES.items())
 def test_rewritten_events_mean_what_the_trace_means(
     original: Taken, rewritten: Taken, table: str, columns: tuple[str, ...]
 ) -> None:
@@ -132,7 +113,7 @@ def test_kinds_without_a_pattern_are_unknown(rewritten: Taken, tmp_path: Path) -
         "time_unit = 'ns'\n[lines.x]\nkind = 'receive'\n"
         r"pattern = '(?P<peer>\S+) got (?P<message>\S+) at (?P<time>\d+)'"
     )
-    found = take(pattern, path)
+    found = take_lines(pattern, path)
     known = {"peers", "names", "presence", "publications", "receptions", "rejections"}
     assert found.seen.known_tables == known
     assert {"links", "topics", "traffic", "rejections"} <= {*found.told.unknown}
@@ -154,7 +135,7 @@ def test_first_copy_that_a_peer_has_decides_what_its_lines_are(
 ) -> None:
     path = tmp_path / "a.log"
     path.write_text("".join(f"{at} a {text}\n" for at, text in enumerate(lines)))
-    found = take(
+    found = take_lines(
         "time_unit = 's'\n[lines.got]\nkind = 'receive'\npattern = '(?P<time>.) (?P<peer>.) got "
         "(?P<message>.)( from (?P<other>.))?'\n[lines.sent]\nkind = 'send'\n"
         "pattern = '(?P<time>.) (?P<peer>.) sent (?P<message>.)'",
@@ -198,7 +179,7 @@ def nim_logs(folder: Path, seed: int) -> tuple[dict[str, tuple[str, int]], dict[
 
 def test_logs_of_nim_libp2p_are_what_the_nodes_did(tmp_path: Path) -> None:
     published, received, early = nim_logs(tmp_path, 1)
-    found = take(read_patterns("nim-libp2p"), tmp_path)
+    found = take_lines(read_patterns("nim-libp2p"), tmp_path)
     assert not found.staged.quarantine
     assert {
         (row["message"], row["publisher"], row["time_us"]) for row in found.records("publications")
@@ -250,7 +231,7 @@ def waku_logs(folder: Path, seed: int, *, are_all_logged: bool) -> dict[str, Any
 @pytest.mark.parametrize("are_all_logged", [True, False])
 def test_logs_of_waku_are_what_the_nodes_did(tmp_path: Path, are_all_logged: bool) -> None:
     truth = waku_logs(tmp_path, 2, are_all_logged=are_all_logged)
-    found = take(read_patterns("waku"), tmp_path / "all.log")
+    found = take_lines(read_patterns("waku"), tmp_path / "all.log")
     assert not found.staged.quarantine
     # The first event of all is a publication whose sends have its time.
     assert found.rows("publications", "message", "topic", "publisher", "time_us") == {
@@ -275,15 +256,15 @@ def test_lines_with_bad_values_are_refused_and_files_that_do_not_fit_are_skipped
         "time_unit = 's'\nfile = '(?P<peer>[^/]+)\\.log$'\n[lines.x]\nkind = 'deliver'\n"
         r"pattern = 'got (?P<message>\S+) at (?P<time>\S+)'"
     )
-    found = take(pattern, tmp_path)
+    found = take_lines(pattern, tmp_path)
     assert [(file, line) for file, line, *_ in found.staged.quarantine] == [("a.log", 2)]
     assert found.told.notes[NO_MATCH] == 1
     assert found.rows("receptions", "peer", "time_us") == {("a", 0), ("a", 1_000_000)}
     with pytest.raises(InputError, match=r"notes\.md"):
-        take(pattern, tmp_path / "notes.md")
+        take_lines(pattern, tmp_path / "notes.md")
     (tmp_path / "a.log").write_text("went home\n")
     with pytest.raises(InputError) as error:
-        take(pattern, tmp_path)
+        take_lines(pattern, tmp_path)
     assert f"1 {NO_MATCH}" in str(error.value.hint)
 
 

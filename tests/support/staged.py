@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.texts import given, made, observed_by
-from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.inputs.reader import InputRow, InputSplit, RowKind, SplitReader, as_batches
+from vizpub.ingest.sources import sources_for
 from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
@@ -100,6 +102,17 @@ def _folded(source: Source, fold: Fold, rows: Sequence[InputRow]) -> dict[str, p
     return {name: pa.Table.from_batches(made[name], s) for name, s in source.tables.items()}
 
 
+_TIMED = ("time_us", "interval", "tick")
+OF_TRACES = {
+    "links": ("src", "dst", "layer", "topic", "valid_from", "valid_to"),
+    "subscriptions": ("peer", "topic", "valid_from", "valid_to"),
+    "publications": ("message", "topic", "publisher", *_TIMED),
+    "receptions": ("message", "topic", "peer", "previous_hop", *_TIMED, "arrival", "first"),
+    "rejections": ("message", "topic", "peer", "previous_hop", *_TIMED, "reason"),
+}
+"""What a trace says, however it is written: columns by observed table."""
+
+
 class Taken:
     """What a source observed in some files."""
 
@@ -132,3 +145,12 @@ class Taken:
         rows = self.table(table)
         kept = rows.select(columns or rows.column_names)
         return {tuple(row.values()) for row in kept.to_pylist()}
+
+
+def take(*paths: Path, options: SourceOptions | None = None) -> Taken:
+    """What the source that recognises some files observes in them."""
+    options = options or SourceOptions()
+    sources = sources_for(options)
+    found = take_inventory(None, find_files(map(str, paths)), sources)
+    source = next(source for source in sources if source.name == found.source)
+    return Taken(source, staged(source, found.files, options), options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 from vizpub.analytics.steps import Step
 from vizpub.ingest.inputs.files import InputFile
@@ -73,6 +74,8 @@ class Libp2p(Source):
     """
 
     name = "libp2p"
+    fold: ClassVar[type[EventFold]] = EventFold
+    """What a source that is read into the same events folds them with."""
     every_layer = frozenset({STREAMS, MESH})
     options = frozenset({"interval_us", "reporters_only", "max_line"})
     tables = TABLES
@@ -106,7 +109,7 @@ class Libp2p(Source):
         judge = TraceJudge.of(source_input)
         first = judge.outliers.first if source_input.counted else self._first_time(source_input)
         epoch = epoch_us(first or 0, judge.interval_us)
-        return EventFold(source_input.paths, epoch, judge.interval_us)
+        return self.fold(source_input.paths, epoch, judge.interval_us)
 
     def _first_time(self, source_input: SourceInput) -> int | None:
         """Return the time of the earliest of the files' first events; null if they have none."""

@@ -36,7 +36,7 @@ _MESH = {"other": True, "topic": True}
 
 
 class EventKind(NamedTuple):
-    """What lines of a kind become."""
+    """The event that a line becomes, and what its expression must name."""
 
     type: EventType
     groups: Mapping[str, bool]

@@ -44,10 +44,45 @@ _PUBLICATIONS = frozenset({"publish", "send"})
 _ARRIVALS = frozenset({"deliver", "duplicate", "receive"})
 
 
+class _LineFold(EventFold):
+    """An EventFold for lines that name a copy of a message, and not whether it is the first."""
+
+    def begin(self, key: str) -> None:
+        """Start a peer."""
+        super().begin(key)
+        self._copies: set[str] = set()
+        self._own: set[str] = set()
+        """Messages that it published, and did not deliver to itself yet."""
+
+    def event_of(self, row: InputRow) -> TraceEvent:
+        """Return the event of a row; the first copy that a peer has decides what it is.
+
+        A received copy is a delivery, or a duplicate; of an own message, the first one without a
+        sender is that of the peer to itself. A peer that sends a message that it never had
+        publishes it.
+        """
+        event = super().event_of(row)
+        if event.message is None:
+            return event
+        is_new = event.message not in self._copies
+        self._copies.add(event.message)
+        if event.type == EventType.RECV_RPC:
+            is_own = event.other is None and event.message in self._own
+            event.type = EventType.DELIVER if is_new or is_own else EventType.DUPLICATE
+            self._own.discard(event.message)
+            self._tally.see(event)
+        elif event.type == EventType.SEND_RPC and is_new:
+            event.type = EventType.PUBLISH
+        if event.type == EventType.PUBLISH:
+            self._own.add(event.message)
+        return event
+
+
 class Lines(Libp2p):
     """The source `lines`: a Libp2p whose reader takes lines that match a pattern."""
 
     name = "lines"
+    fold = _LineFold
     options = frozenset({"interval_us", "reporters_only", "max_line", "pattern"})
 
     def __init__(self, patterns: LinePatterns | None = None) -> None:
@@ -70,12 +105,6 @@ class Lines(Libp2p):
         options = source_input.options
         judge = TraceJudge.of(source_input)
         return _LineReader(judge, LinePatterns.parse(options.pattern or ""), options.max_line)
-
-    def make_fold(self, source_input: SourceInput) -> EventFold:
-        """Create the fold, which tells first copies from further ones."""
-        fold = super().make_fold(source_input)
-        interval_us = TraceJudge.of(source_input).interval_us
-        return _LineFold(source_input.paths, fold.epoch_us, interval_us)
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Combine the tallies like Libp2p; a peer may have several logs, so none is a copy."""
@@ -160,37 +189,3 @@ class _LineReader:
 
         yield from rows_of_lines(split, self.max_line, rows_of)
         yield tally_row(tally.plain)
-
-
-class _LineFold(EventFold):
-    """An EventFold for lines that name a copy of a message, and not whether it is the first."""
-
-    def begin(self, key: str) -> None:
-        """Start a peer."""
-        super().begin(key)
-        self._copies: set[str] = set()
-        self._own: set[str] = set()
-        """Messages that it published, and did not deliver to itself yet."""
-
-    def event_of(self, row: InputRow) -> TraceEvent:
-        """Return the event of a row; the first copy that a peer has decides what it is.
-
-        A received copy is a delivery, or a duplicate; of an own message, the first one without a
-        sender is that of the peer to itself. A peer that sends a message that it never had
-        publishes it.
-        """
-        event = super().event_of(row)
-        if event.message is None:
-            return event
-        is_new = event.message not in self._copies
-        self._copies.add(event.message)
-        if event.type == EventType.RECV_RPC:
-            is_own = event.other is None and event.message in self._own
-            event.type = EventType.DELIVER if is_new or is_own else EventType.DUPLICATE
-            self._own.discard(event.message)
-            self._tally.see(event)
-        elif event.type == EventType.SEND_RPC and is_new:
-            event.type = EventType.PUBLISH
-        if event.type == EventType.PUBLISH:
-            self._own.add(event.message)
-        return event
