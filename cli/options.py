@@ -77,8 +77,10 @@ Master = Annotated[
         rich_help_panel=RARE,
     ),
 ]
-MOST = 2**63 - 1
+MOST_NUMBER = 2**63 - 1
 """What tables, files and other programs take for a whole number, whatever an option means."""
+MOST_RUNS = 10_000
+"""Seeds of a setting."""
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
@@ -211,8 +213,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def run_command(ctx: typer.Context, **values: Any) -> None:
         for name, value in values.items():
-            if isinstance(value, int) and abs(value) > MOST:
-                raise UseError(f"--{name.replace('_', '-')} {value}: the maximum is {MOST}")
+            if isinstance(value, int) and abs(value) > MOST_NUMBER:
+                raise UseError(f"--{name.replace('_', '-')} {value}: the maximum is {MOST_NUMBER}")
         built = {
             name: group(**{f.name: values.pop(f.name) for f in fields(group)})
             for name, group in groups.items()
@@ -242,13 +244,16 @@ def _as_option(hint: Any) -> Any:
     notes = [note for note in getattr(hint, "__metadata__", ()) if hasattr(note, "description")]
     if not notes:
         return hint
+    from vizpub.simulators.engine.parameters import MOST
+
     (help_text,) = [note.description for note in notes if note.description]
     kind, notes, optional = _without_none(get_args(hint)[0], notes)
     metavar = _metavar(kind, notes)
     option = typer.Option(
         help=help_text,
         min=next((note.ge for note in notes if note.ge is not None), None),
-        max=next((note.le for note in notes if note.le is not None), None),
+        # The most of any count goes without saying; what checks the value says it.
+        max=next((note.le for note in notes if note.le not in (None, MOST)), None),
         metavar=f"{metavar}|none" if metavar and optional else metavar,
         parser=_number_or_none if optional and kind is int else None,
     )

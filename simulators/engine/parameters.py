@@ -19,8 +19,14 @@ from msgspec import Meta
 
 from vizpub.model.clock import parse_duration_us
 
-Positive = Annotated[int, Meta(ge=1)]
-Count = Annotated[int, Meta(ge=0)]
+MOST = 10**9
+"""The most of anything that a system or world counts."""
+MOST_PEERS = MOST_INTERVALS = 10**7
+MOST_TOPICS = MOST_OF_PEER = 10**6
+"""Topics, and publications of a peer: each is an object of its own."""
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Topics = Annotated[int, Meta(ge=1, le=MOST_TOPICS, description="Number of topics.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveReal = Annotated[float, Meta(gt=0)]
 Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h)$")]

@@ -10,7 +10,14 @@ import msgspec
 from msgspec import Meta
 
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
+from vizpub.simulators.engine.parameters import (
+    MOST_INTERVALS,
+    MOST_PEERS,
+    Count,
+    Duration,
+    Share,
+    us,
+)
 from vizpub.simulators.engine.reporter import Content
 from vizpub.simulators.engine.specs import check_value, fields_of, parse
 from vizpub.simulators.engine.systems import name_anywhere, system_named
@@ -32,8 +39,12 @@ from vizpub.simulators.world.subscriptions import Workload
 class SimulatedWorld:
     """The environment of a system."""
 
-    peers: Annotated[Positive, Meta(description="Number of peers, up or down.")] = 100
-    intervals: Annotated[Positive, Meta(description="Reporting intervals to simulate.")] = 100
+    peers: Annotated[int, Meta(ge=1, le=MOST_PEERS, description="Number of peers, up or down.")] = (
+        100
+    )
+    intervals: Annotated[
+        int, Meta(ge=1, le=MOST_INTERVALS, description="Reporting intervals to simulate.")
+    ] = 100
     interval: Annotated[Duration, Meta(description="Length of a reporting interval.")] = "1s"
     workload: Annotated[str, Meta(description="Who subscribes to what.")] = "zipf"
     publications: Annotated[str, Meta(description="Who publishes when.")] = "none"

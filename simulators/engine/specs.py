@@ -24,7 +24,8 @@ import msgspec
 from msgspec import NODEFAULT, inspect
 
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.simulators.engine.parameters import Duration, us
+from vizpub.simulators.engine import parameters
+from vizpub.simulators.engine.parameters import MOST, Duration, us
 
 T = TypeVar("T")
 _MODELS = ("workload", "publications", "interest", "churn", "latency")
@@ -126,6 +127,8 @@ def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
         text = f"0{raw}" if is_point_first else raw
         value = msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
+        if re.fullmatch(r"[0-9]{10,}", str(raw)):
+            raise UseError(f"{name} {raw}: the maximum is {MOST:,}") from None
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
         raise UseError(f"{name} is {_words(field.type)}, not '{raw}'")
@@ -182,12 +185,12 @@ def _bounds(described: inspect.IntType | inspect.FloatType) -> str:
     match described.ge, described.le, described.gt:
         case (None, None, None):
             return ""
-        case (low, None, None):
-            return f" of at least {low:g}"
+        case (low, None | parameters.MOST, None):
+            return f" of at least {low:,}"
         case (None, None, above):
-            return f" above {above:g}"
+            return f" above {above:,}"
         case (low, high, _):
-            return f" from {low:g} to {high:g}"
+            return f" from {low:,} to {high:,}"
 
 
 (_IS_DURATION,) = [note for note in get_args(Duration) if isinstance(note, msgspec.Meta)]

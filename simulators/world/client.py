@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
-from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
+from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, Topics, us
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.interest import Changes, InterestChange
 from vizpub.simulators.world.publications import From, PlannedPublication, arrivals, publishing_span
@@ -27,7 +27,7 @@ from vizpub.simulators.world.subscriptions import (
 class ClientWorkload:
     """Automated clients: each publishes, subscribes and unsubscribes at random times."""
 
-    topics: Annotated[Positive, Meta(description="Number of topics.")] = 30
+    topics: Topics = 30
     every: Annotated[Duration, Meta(description="Mean time between two actions of a peer.")] = "10s"
     publish: Annotated[
         Share, Meta(description="Share of actions that publish; others change a subscription.")

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.simulators.engine.files import lines, not_understood
-from vizpub.simulators.engine.parameters import Count, Positive, PositiveReal, us
+from vizpub.simulators.engine.parameters import MOST_OF_PEER, Count, Positive, PositiveReal, us
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.subscriptions import Subscriptions
 
@@ -131,7 +131,7 @@ class PeriodicPublications:
 class PublicationsPerPeer:
     """Let every peer publish the same number, at random times and on random topics."""
 
-    count: Annotated[Positive, Meta(description="Publications of each peer.")] = 1
+    count: Annotated[int, Meta(ge=1, le=MOST_OF_PEER, description="Publications of each peer.")] = 1
     size: _Size = 512
     first: _First = 0
     last: _Last = None

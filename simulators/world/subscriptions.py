@@ -16,14 +16,13 @@ from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 from vizpub.reports.fields import Key
 from vizpub.simulators.engine.files import lines, not_understood
-from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share
+from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share, Topics
 from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges
 
 _Sample = Annotated[
     Literal["random", "connected"],
     Meta(description="Any users, or users that a random walk connects."),
 ]
-_Topics = Annotated[Positive, Meta(description="Number of topics.")]
 _PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
 
 
@@ -140,7 +139,7 @@ def _sampled(
 class ZipfWorkload:
     """The same number of topics per peer; topic r = 0, 1, … has the weight (r + 1)^-exponent."""
 
-    topics: _Topics = 200
+    topics: Topics = 200
     subscriptions_: _PerPeer = 20
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 0.5
     example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
@@ -166,7 +165,7 @@ class ZipfWorkload:
 class UniformWorkload:
     """Each peer subscribes to the same number of topics, all equally likely."""
 
-    topics: _Topics = 200
+    topics: Topics = 200
     subscriptions_: _PerPeer = 20
     example: ClassVar[str] = "uniform:topics=100,subscriptions=10"
 
@@ -189,7 +188,7 @@ class BernoulliWorkload:
     """Each peer subscribes to each topic with the same probability, independently."""
 
     share: Annotated[Share, Meta(description="The probability.")] = 0.1
-    topics: Annotated[Positive, Meta(description="Number of topics.")] = 1
+    topics: Topics = 1
     example: ClassVar[str] = "bernoulli:0.1,topics=1"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
@@ -203,7 +202,7 @@ class BernoulliWorkload:
 class ScribeGroups:
     """Groups of the sizes in Scribe's evaluation: group r = 1, 2, … has N·r^-exponent members."""
 
-    groups: Annotated[Positive, Meta(description="Number of topics.")] = 1500
+    groups: Topics = 1500
     exponent: Annotated[PositiveReal, Meta(description="How fast sizes fall.")] = 1.25
     example: ClassVar[str] = "scribe:groups=1500"
 

@@ -218,12 +218,15 @@ def test_experiment_runs_already_there_are_not_made_again(
     before = (kept / "run.json").stat().st_mtime_ns
     shutil.rmtree(gone)
     (folder / "out/report.md").unlink()
-    again = run()
+    # What is not asked for stays in the report.
+    again = run("--only", "F = 2")
     assert again.returncode == 0
     assert "F = 3, seed 1" not in again.stderr
     assert (kept / "run.json").stat().st_mtime_ns == before
     assert (gone / "run.json").exists()
     assert (folder / "out/report.md").exists()
+    outcomes = [row["outcome"] for row in rows(folder / "out/published.csv")]
+    assert outcomes == ["met", "not met", "met"]
     tells(run().stderr, "2 runs", ALREADY)
 
 
@@ -231,11 +234,13 @@ def test_experiment_runs_already_there_are_not_made_again(
 def test_experiment_part_leaves_other_claims_unknown(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
+    shutil.rmtree(folder / "out/workspace/runs/f-3-1")
     part = run("--only", "F = 2")
     assert part.returncode == 0
     outcomes = [row["outcome"] for row in rows(folder / "out/published.csv")]
     assert outcomes == ["unknown", "not met", "unknown"]
     assert run("--only", "F = 4").returncode == 2
+    assert run().returncode == 0
 
 
 def test_changed_parameters_in_the_same_folder_are_refused(

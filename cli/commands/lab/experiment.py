@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.commands.figures.drawing import FigureLook
+from vizpub.cli.commands.lab.costs import confirm_costs
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import Master, Output
+from vizpub.cli.options import MOST_RUNS, Master, Output, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
 from vizpub.cli.terminal.streams import terminal_width
@@ -78,7 +79,8 @@ class _Runs:
         ),
     ] = None
     runs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of seeds per group.")
+        int | None,
+        typer.Option(metavar="N", min=1, max=MOST_RUNS, help="Number of seeds per group."),
     ] = None
     only: Annotated[
         list[str] | None,
@@ -87,6 +89,7 @@ class _Runs:
     replace: Annotated[
         bool, typer.Option("--replace", help="Recreate runs that already exist.")
     ] = False
+    yes: Yes = False
     keep_reports: Annotated[
         bool, typer.Option("--keep-reports", help="Keep the reports after they are ingested.")
     ] = False
@@ -220,7 +223,9 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     out = _out(settings, experiment.name, running)
     place = ExperimentFolder(out)
     runs = _plan_runs(experiment, place, running)
+    confirm_costs(settings, [one.plan for one in runs if one.run() is None], yes=running.yes)
     _make_runs(settings, runs, place, running)
+    runs = _with_other_parts(settings, experiment, runs, running)
     with settings.progress() as progress, figure_style(options):
         progress("report", 0, 0)
         results = evaluate_runs(experiment, runs)
@@ -273,6 +278,24 @@ def _plan_runs(
             one.forget()
         one.check()
     return runs
+
+
+def _with_other_parts(
+    settings: Settings, experiment: Experiment, runs: Sequence[PlannedRun], running: _RunOptions
+) -> list[PlannedRun]:
+    """The runs, and those of parts that are not asked for now and were made before. Those that were
+    made with other parameters are left out, which is said.
+    """
+    from vizpub.experiments.runs import planned_runs
+
+    chosen, reported = {one.name for one in runs}, []
+    for one in planned_runs(experiment, runs[0].place, running.runs, ()):
+        try:
+            if one.name in chosen or one.run() is not None:
+                reported.append(one)
+        except UseError as error:
+            settings.say(f"not in the report: {error}")
+    return reported
 
 
 def _make_runs(

@@ -39,7 +39,21 @@ def subscriptions_of(settings: Settings, name: str, at: str) -> dict[str, Any]:
     return {"peers": len(number_of), "workload": f"file:{path}"}
 
 
-def topology_of(settings: Settings, name: str, at: str, layer: str | None) -> dict[str, Any]:
+def overlay_of(settings: Settings, topology: object) -> dict[str, Any]:
+    """Return the parameters `peers` and `topology` if this is the overlay of a stored run.
+
+    Raises: UnknownName, OutOfRange, UseError.
+    """
+    from vizpub.simulators.engine.specs import parse
+    from vizpub.simulators.protocols.broadcast.topologies import GraphOfRun
+
+    if not isinstance(topology, str) or not topology.startswith("run:"):
+        return {}
+    topology_run = parse(topology, {"run": GraphOfRun}, "topology")
+    return _topology_of(settings, topology_run.run, topology_run.at, topology_run.layer)
+
+
+def _topology_of(settings: Settings, name: str, at: str, layer: str | None) -> dict[str, Any]:
     """Write the overlay of a run at a time; return the parameters `peers` and `topology`.
 
     The overlay has the links of the layer, or of those that the run's metrics count, in both

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vizpub.cli.commands.lab.of_runs import topology_of
+from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.commands.lab.of_runs import overlay_of
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.options import Master, comma_list
+from vizpub.cli.options import MOST_RUNS, Master, Yes, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import toml_of
@@ -95,7 +96,10 @@ class SimulationOptions:
     runs: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Number of runs, with consecutive seeds, in parallel."
+            metavar="N",
+            min=1,
+            max=MOST_RUNS,
+            help="Number of runs, with consecutive seeds, in parallel.",
         ),
     ] = 1
     out: Annotated[
@@ -110,6 +114,7 @@ class SimulationOptions:
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace simulations that already exist.")
     ] = False
+    yes: Yes = False
     ingest: Annotated[
         str | None,
         typer.Option(
@@ -161,17 +166,6 @@ class SimulationOptions:
     ] = None
 
 
-def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
-    """Peers and topology, if it is the overlay of a stored run."""
-    from vizpub.simulators.engine.specs import parse
-    from vizpub.simulators.protocols.broadcast.topologies import GraphOfRun
-
-    if not isinstance(topology, str) or not topology.startswith("run:"):
-        return {}
-    topology_run = parse(topology, {"run": GraphOfRun}, "topology")
-    return topology_of(settings, topology_run.run, topology_run.at, topology_run.layer)
-
-
 _EXAMPLE = "--churn exponential:20s,down=10s"
 CHANNELS = "channels"
 """The system whose command is beside other commands on channels."""
@@ -216,6 +210,8 @@ def simulate_all(
         folder.result(plan, replace=options.replace) is not None
         for plan, folder in zip(plans, folders, strict=True)
     ]
+    new_plans = [plan for plan, old in zip(plans, reused, strict=True) if not old]
+    confirm_costs(settings, new_plans, yes=options.yes)
     if options.runs == 1:
         results = [_simulate_one(settings, plans[0], folders[0], options)]
     else:
@@ -385,7 +381,7 @@ def simulation_of(system: str) -> Callable[..., None]:
         settings: Settings, parameters: Any, world: Any, options: SimulationOptions
     ) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
-        chosen |= _run_topology(settings, chosen.get("topology"))
+        chosen |= overlay_of(settings, chosen.get("topology"))
         simulate_all(settings, system, chosen, options)
 
     entry = system_named(system)

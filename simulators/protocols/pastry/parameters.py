@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.engine.parameters import MOST, Count, Duration, Positive
 from vizpub.simulators.protocols.routing import Sizes
 
 SIZES = Sizes(id_bytes=8)
@@ -24,7 +24,8 @@ class PastryParameters:
 
     b: Annotated[int, Meta(ge=1, le=8, description="Bits of a digit of an id.")] = 4
     leaf_set: Annotated[
-        int, Meta(ge=2, multiple_of=2, description="Peers in a leaf set, half on either side.")
+        int,
+        Meta(ge=2, le=MOST, multiple_of=2, description="Peers in a leaf set, half on either side."),
     ] = 16
     neighbourhood: Annotated[Count, Meta(description="Peers in a neighbourhood set.")] = 32
     leaf_period: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from vizpub.simulators.engine.parameters import Duration, Positive
+from vizpub.simulators.engine.parameters import MOST, Duration, Positive
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters
 
@@ -68,5 +68,10 @@ class PopularityParameters(ScribeChordParameters):
         ),
     ] = "hyparview"
     degree: Annotated[
-        int, Meta(ge=2, description="Neighbours of a peer for broadcasts, the active view's size.")
+        int,
+        Meta(
+            ge=2,
+            le=MOST,
+            description="Neighbours of a peer for broadcasts, the active view's size.",
+        ),
     ] = 5

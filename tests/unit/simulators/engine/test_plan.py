@@ -149,7 +149,7 @@ def test_invalid_parameter_is_refused_with_a_hint(
         ("interval", "5", "interval is a duration such as 50ms or 1.5s, not '5'"),
         ("interval", "0s", "interval: '0s' is shorter than a microsecond"),
         ("loss", "1.5", "loss is a number from 0 to 1, not '1.5'"),
-        ("peers", True, "peers is a whole number of at least 1, not 'True'"),
+        ("peers", True, "peers is a whole number from 1 to 10,000,000, not 'True'"),
         ("leaf_set", 3, "leaf_set is a whole number of at least 2, a multiple of 2, not '3'"),
         ("cache_root", "perhaps", "cache_root is true or false, not 'perhaps'"),
     ],

@@ -176,3 +176,19 @@ def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path
     tells(told, "here/reports")
     assert interval_of(reports) >= 49
     assert not [*reports.glob(".*")]
+
+
+def test_long_simulation_asks_before_it_begins(
+    vizpub: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "lab simulate flood.py:Flood --peers 30 --intervals 10"
+    monkeypatch.setattr("vizpub.simulators.engine.estimate.NOTICED", 1)
+    monkeypatch.setattr("vizpub.cli.commands.lab.costs.LONG_S", 0)
+    unanswered = vizpub(line)
+    assert unanswered.exit_code == 2
+    tells(unanswered.stderr, "simulation", "--yes")
+    assert not list(Path().rglob("reports"))
+    assert vizpub(f"{line} --yes").exit_code == 0
+    again = vizpub(line)
+    assert again.exit_code == 0
+    assert "Go on" not in again.stderr
