@@ -12,7 +12,7 @@ BIN := .venv/bin
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
-.PHONY: help demo test test-changed test-commit test-slice test-long test-record ready images \
+.PHONY: help demo test test-changed test-commit test-slice test-long test-record ready pictures images \
 	test-containers check bench bench-smoke
 
 help: ## List the targets
@@ -50,6 +50,9 @@ IN_CONTAINER := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
 LEDGER = .long/$$(git rev-parse HEAD)
+
+pictures: .venv/ready ## Draw the pictures of the docs again, by the commands of their pages
+	@$(BIN)/python -m tests.support.gallery
 
 test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
 	@failed=; \

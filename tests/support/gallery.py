@@ -1,6 +1,8 @@
-"""The pictures of docs/gallery.md, drawn by its commands.
+"""The pictures of the docs that commands of their pages draw.
 
-python -m tests.support.gallery [WORKSPACE]        draws them; with a workspace, from its runs
+    make pictures        draws them, in some minutes
+
+Each PNG says which command drew it, so a test sees where the page has another one by now.
 """
 
 from __future__ import annotations
@@ -15,72 +17,116 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from typer.testing import CliRunner
 
 from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "gallery.md"
-PICTURES = PAGE.parent / "pictures"
-_FIGURE = re.compile(r"```sh\n(vizpub [^`]+)\n```\n\n!\[[^]]+\]\(pictures/gallery-([^)]+)\)")
-_RUNS = re.compile(r"^vizpub ((?:ingest|lab simulate) (?:.+\\\n)*.+)$", re.MULTILINE)
+DOCS = ROOT / "docs"
+PAGE = DOCS / "gallery.md"
+PAGES = (
+    PAGE,
+    *(DOCS / f"{name}.md" for name in ("figures", "compare")),
+    *(DOCS / "recipes" / f"{name}.md" for name in ("delays", "deploy")),
+)
+PICTURES = DOCS / "pictures"
+OF_PAGES = {"browser", "explorer", "message"}
+"""First words of pictures that tests and people take in a web browser."""
+OF_EXPERIMENTS = {"channels-gdfr.png", "gossip-cascades.png"} | {
+    f"gossip-figure-{number}.png" for number in (1, 4)
+}
+"""Figures of the reports that docs/experiments.md quotes."""
+DRAWN_BY = "Description"
+"""The text of a PNG that has its command."""
+_FENCED = re.compile(r"```sh\n(.+?)```|\]\((?:\.\./)?pictures/([^)]+)\)", re.DOTALL)
+_COMMAND = re.compile(r"^vizpub ((?:.+\\\n)*.+)$", re.MULTILINE)
+_TRACE = ["ingest", str(ROOT / "examples" / "gossipsub"), "--run", "gossipsub"]
 _COLOURS, _WIDTH = 128, 720
 """Colours and largest width of a picture."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture of the page, and the words behind `vizpub` that draw it."""
+    """A picture of a page, and the words behind `vizpub` that draw it."""
 
     words: list[str]
-    file: str
+    name: str
+
+    @property
+    def file(self) -> str:
+        """The file that the command writes."""
+        return self.words[-1]
 
     @property
     def path(self) -> Path:
         """The picture in the docs."""
-        return PICTURES / f"gallery-{self.file}"
+        return PICTURES / self.name
 
 
 def drawn_in(page: str) -> list[Drawn]:
-    """The figures of the page, in their order."""
-    return [Drawn(shlex.split(line)[1:], file) for line, file in _FIGURE.findall(page)]
+    """The figures of the page that its commands draw, in their order."""
+    commands, figures = [], []
+    for typed, picture in _FENCED.findall(page):
+        commands += [_words(line) for line in _COMMAND.findall(typed)]
+        drawing = [words for words in commands if picture and f"-{picture}".endswith(words[-1])]
+        if drawing:
+            figures.append(Drawn(drawing[-1], picture))
+    return figures
 
 
 def runs_of(page: str) -> Iterator[list[str]]:
-    """The words behind `vizpub` that make the runs of the page."""
-    for line in _RUNS.findall(page):
-        words = shlex.split(line.replace("\\\n", " "))
-        yield [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+    """The words behind `vizpub` that make the runs of the page's figures."""
+    asked = {word for one in drawn_in(page) for word in one.words[1:]}
+    commands = map(_words, _COMMAND.findall(page))
+    made = set()
+    for words in [words for words in commands if {"--run", "--ingest"} & {*words}]:
+        name = words[max(words.index(of) for of in ("--run", "--ingest") if of in words) + 1]
+        if any(re.fullmatch(rf"{name}(-.*)?", word) for word in asked):
+            made.add(name)
+            yield words
+    if "gossipsub" in asked - made:
+        yield _TRACE
 
 
-def _call(*words: str) -> None:
+def _words(line: str) -> list[str]:
+    words = shlex.split(line.replace("\\\n", " "), comments=True)
+    return [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+
+
+def _call(words: list[str]) -> None:
     print(f"vizpub {shlex.join(words)}", flush=True)
     done = CliRunner().invoke(app, words)
     if done.exit_code:
         raise SystemExit(done.stderr)
 
 
-def _reduce(file: Path) -> None:
+def _reduce(file: Path, command: str) -> None:
     with Image.open(file) as image:
         size = (_WIDTH, round(image.height * _WIDTH / image.width))
         small = image.convert("RGB")
         small = small.resize(size) if image.width > _WIDTH else small
-    small.quantize(_COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    texts = PngInfo()
+    texts.add_text(DRAWN_BY, command)
+    small.quantize(_COLOURS, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=texts)
 
 
-def draw(workspace: str | None) -> None:
-    """Draw all pictures, from the runs of the workspace or new ones."""
-    page = PAGE.read_text("utf-8")
+def draw(page: Path) -> None:
+    """Draw the pictures of a page from new runs."""
+    text = page.read_text("utf-8")
     with TemporaryDirectory() as place, chdir(place):
-        for words in () if workspace else runs_of(page):
-            _call(*words, "--no-load")
-        for one in drawn_in(page):
-            _call(*(["--workspace", workspace] if workspace else []), *one.words)
+        for settings in re.findall(r"```toml\n(.+?)```", text, re.DOTALL):
+            Path("study.toml").write_text(settings, "utf-8")
+        for words in runs_of(text):
+            _call([*words, *([] if "--no-load" in words else ["--no-load"])])
+        for one in drawn_in(text):
+            _call(one.words)
             file = Path(one.file)
             if file.suffix == ".png":
-                _reduce(file)
+                _reduce(file, shlex.join(one.words))
             one.path.write_bytes(file.read_bytes())
 
 
 if __name__ == "__main__":
-    draw(str(Path(sys.argv[1]).absolute()) if sys.argv[1:] else None)
+    for chosen in [Path(name).absolute() for name in sys.argv[1:]] or PAGES:
+        draw(chosen)

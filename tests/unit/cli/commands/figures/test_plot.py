@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+from tests.support import gallery
 from tests.support.few import few
 from tests.support.gallery import PAGE, PICTURES, drawn_in, runs_of
 from tests.support.grouped import add_attributes, add_control
@@ -376,6 +378,22 @@ def test_gallery_has_every_kind_style_and_figure_with_a_small_picture() -> None:
         assert one.path.stat().st_size < 150_000
     pictures = {path.name for path in PICTURES.glob("gallery-*")}
     assert pictures == {one.path.name for one in drawn}
+
+
+@pytest.mark.parametrize("page", gallery.PAGES, ids=lambda page: page.stem)
+def test_pictures_are_drawn_by_the_commands_of_their_page(page: Path) -> None:
+    """Otherwise: `make pictures`."""
+    drawn = [one for one in drawn_in(page.read_text("utf-8")) if one.path.suffix == ".png"]
+    assert drawn
+    for one in drawn:
+        with Image.open(one.path) as image:
+            assert image.info.get(gallery.DRAWN_BY) == shlex.join(one.words)
+
+
+def test_pictures_of_the_docs_are_drawn_by_something() -> None:
+    drawn = {one.name for page in gallery.PAGES for one in drawn_in(page.read_text("utf-8"))}
+    others = {path.name for path in PICTURES.iterdir()} - drawn - gallery.OF_EXPERIMENTS
+    assert {re.split(r"[-.]", name)[0] for name in others} == gallery.OF_PAGES
 
 
 def test_gallery_begins_with_the_runs_that_it_draws() -> None:
