@@ -206,6 +206,7 @@ def test_broken_store_error_says_what_to_do(place: Place, database: str) -> None
     assert place.server.status().state == "stopped"
 
 
+@pytest.mark.long
 def test_password_is_absent_from_commands_and_logs(place: Place) -> None:
     password = (place.home / "password").read_text()
     assert any(word.startswith("--home-dir=") for word in Seen.words)

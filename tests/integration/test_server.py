@@ -137,6 +137,13 @@ def test_password_is_readable_by_its_owner_alone(server: LocalServer, home: Path
     assert server.start().password not in repr(server.start())
 
 
+def test_password_is_in_no_command_or_log(server: LocalServer, home: Path) -> None:
+    password = (home / "password").read_text()
+    assert password not in " ".join(psutil.Process(_pid(server)).cmdline())
+    for log in (home / "logs").iterdir():
+        assert password not in log.read_text("utf-8", "replace")
+
+
 def test_server_listens_on_this_machine_alone(server: LocalServer) -> None:
     listening = {
         c.laddr.ip.removeprefix("::ffff:")

@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from vizpub.model.errors import Neo4jUnavailable, ServiceError
 pytestmark = pytest.mark.neo4j
 
 HOST = "127.0.0.1"
+BOLT = b"\x60"
+"""The first byte that a client of Neo4j says."""
 POLICY = {
     "server.bolt.tls_level": "REQUIRED",
     "dbms.ssl.policy.bolt.enabled": "true",
@@ -93,12 +95,71 @@ def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
 
 
+@dataclass(frozen=True)
+class Listener:
+    """Greets in TLS with a certificate, and hangs up after the first byte."""
+
+    connection: Connection
+    heard: list[bytes] = field(default_factory=list)
+    """First bytes of those who took the certificate."""
+
+
+@pytest.fixture
+def listen() -> Iterator[Callable[[trustme.LeafCert], Listener]]:
+    """Begins to listen with a certificate."""
+    sockets = []
+
+    def listen(certificate: trustme.LeafCert) -> Listener:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        sockets.append(listening := socket.create_server((HOST, 0)))
+        uri = f"bolt+s://{HOST}:{listening.getsockname()[1]}"
+        listener = Listener(Connection(uri, "neo4j", "x"))
+
+        def greet() -> None:
+            with suppress(OSError):
+                while True:
+                    peer, _ = listening.accept()
+                    with suppress(OSError), context.wrap_socket(peer, server_side=True) as greeted:
+                        listener.heard.append(greeted.recv(1))
+
+        threading.Thread(target=greet, daemon=True).start()
+        return listener
+
+    yield listen
+    for listening in sockets:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+
+
+@pytest.fixture
+def listener(authority: Authority, listen: Callable[[trustme.LeafCert], Listener]) -> Listener:
+    return listen(authority.made.issue_cert(HOST))
+
+
+@pytest.fixture(params=["listener", pytest.param("encrypted", marks=pytest.mark.long)])
+def greeting(request: pytest.FixtureRequest) -> Connection:
+    """One that greets in TLS: only that, or a Neo4j, whose start takes longer than all tests."""
+    found = request.getfixturevalue(request.param)
+    connection: Connection = getattr(found, "connection", found)
+    return connection
+
+
 def answer(connection: Connection) -> object:
     with connect(connection) as driver:
         found = driver.execute_query("RETURN 7", database_=connection.database)
     return found.records[0][0]
 
 
+@pytest.mark.parametrize("scheme", ["bolt+ssc", "neo4j+ssc"])
+def test_client_that_trusts_all_takes_any_certificate(listener: Listener, scheme: str) -> None:
+    """A Neo4j that answers then: the next test."""
+    with pytest.raises(Neo4jUnavailable):
+        connect(address(listener.connection, scheme))
+    assert {*listener.heard} == {BOLT}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["bolt+ssc", "neo4j+ssc"])
 def test_untrusted_certificate_is_accepted_with_ssc_schemes(
     encrypted: Connection, scheme: str
@@ -108,34 +169,45 @@ def test_untrusted_certificate_is_accepted_with_ssc_schemes(
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
+def test_client_takes_a_certificate_of_a_trusted_authority(listener: Listener, scheme: str) -> None:
+    """A Neo4j that answers then: the next test."""
+    with pytest.raises(Neo4jUnavailable):
+        connect(address(listener.connection, scheme))
+    assert {*listener.heard} == {BOLT}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
 def test_certificate_of_a_trusted_authority_is_accepted(encrypted: Connection, scheme: str) -> None:
     assert answer(address(encrypted, scheme)) == 7
 
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
-def test_certificate_of_an_unknown_authority_is_refused(encrypted: Connection, scheme: str) -> None:
+def test_certificate_of_an_unknown_authority_is_refused(greeting: Connection, scheme: str) -> None:
     with pytest.raises(Neo4jUnavailable, match="unable to get") as error:
-        connect(address(encrypted, scheme))
+        connect(address(greeting, scheme))
     assert "SSL_CERT_FILE" in error.value.hint
     assert "+ssc" in error.value.hint
 
 
 @pytest.mark.usefixtures("trusted")
-def test_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
+def test_certificate_for_another_name_is_refused(greeting: Connection) -> None:
     with pytest.raises(Neo4jUnavailable, match="'localhost'") as error:
-        connect(address(encrypted, "bolt+s", "localhost"))
+        connect(address(greeting, "bolt+s", "localhost"))
     tells(error.value.hint, "NEO4J_URI")
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
 def test_unencrypted_connection_to_a_tls_server_is_refused(
-    encrypted: Connection, scheme: str
+    greeting: Connection, scheme: str
 ) -> None:
     with pytest.raises(Neo4jUnavailable, match=AT_ONCE) as error:
-        connect(address(encrypted, scheme))
+        connect(address(greeting, scheme))
     assert "bolt+s://" in error.value.hint
 
 
+@pytest.mark.long
 def test_wrong_password_over_tls_is_refused_as_such(encrypted: Connection) -> None:
     with pytest.raises(Neo4jUnavailable, match="NEO4J_PASSWORD"):
         connect(replace(encrypted, password="guessed"))
@@ -152,33 +224,9 @@ def test_tls_connection_to_an_unencrypted_server_is_refused(
     assert "bolt://" in error.value.hint
 
 
-@pytest.fixture
-def listener() -> Iterator[Callable[[trustme.LeafCert], str]]:
-    """Listens with a certificate, and hangs up after the greeting in TLS."""
-    sockets = []
-
-    def listen(certificate: trustme.LeafCert) -> str:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate.configure_cert(context)
-        sockets.append(listening := socket.create_server((HOST, 0)))
-
-        def greet() -> None:
-            with suppress(OSError):
-                peer, _ = listening.accept()
-                with context.wrap_socket(peer, server_side=True) as greeted:
-                    greeted.recv(1)
-
-        threading.Thread(target=greet, daemon=True).start()
-        return f"bolt+s://{HOST}:{listening.getsockname()[1]}"
-
-    yield listen
-    for listening in sockets:
-        listening.close()
-
-
 @pytest.mark.usefixtures("trusted")
 def test_expired_certificate_is_refused(
-    authority: Authority, listener: Callable[[trustme.LeafCert], str]
+    authority: Authority, listen: Callable[[trustme.LeafCert], Listener]
 ) -> None:
     old = authority.made.issue_cert(
         HOST,
@@ -186,23 +234,27 @@ def test_expired_certificate_is_refused(
         not_after=datetime(2021, 1, 1, tzinfo=UTC),
     )
     with pytest.raises(Neo4jUnavailable, match="expired") as error:
-        connect(Connection(listener(old), "neo4j", "x"))
+        connect(listen(old).connection)
     assert "renewed" in error.value.hint
 
 
-def test_command_over_tls_answers_or_fails_in_two_lines(
-    encrypted: Connection, authority: Authority
-) -> None:
-    def ask(scheme: str, **more: str) -> tuple[int, str, str]:
-        there = address(encrypted, scheme)
-        environment = {**more, "NEO4J_URI": there.uri, "NEO4J_PASSWORD": there.password}
-        words = ["cypher", "RETURN 7 AS x", "--format", "csv"]
-        done = CliRunner().invoke(app, words, env=environment)
-        return done.exit_code, done.stdout, done.stderr
+def ask(connection: Connection, **more: str) -> tuple[int, str, str]:
+    """What a command ends with, over TLS."""
+    there = address(connection, "bolt+s")
+    environment = {**more, "NEO4J_URI": there.uri, "NEO4J_PASSWORD": there.password}
+    words = ["cypher", "RETURN 7 AS x", "--format", "csv"]
+    done = CliRunner().invoke(app, words, env=environment)
+    return done.exit_code, done.stdout, done.stderr
 
-    assert ask("bolt+s", SSL_CERT_FILE=str(authority.file)) == (0, "x\n7\n", "")
-    code, out, told = ask("bolt+s")
+
+@pytest.mark.long
+def test_command_over_tls_answers(encrypted: Connection, authority: Authority) -> None:
+    assert ask(encrypted, SSL_CERT_FILE=str(authority.file)) == (0, "x\n7\n", "")
+
+
+def test_command_over_tls_fails_in_two_lines(greeting: Connection) -> None:
+    code, out, told = ask(greeting)
     assert (code, out) == (3, "")
     first, second = told.splitlines()
-    assert first.startswith(f"error: Neo4j at {address(encrypted, 'bolt+s').uri}: its certificate")
+    assert first.startswith(f"error: Neo4j at {address(greeting, 'bolt+s').uri}: its certificate")
     assert second.startswith("  set SSL_CERT_FILE")

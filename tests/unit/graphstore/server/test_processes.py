@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from vizpub.graphstore.server import server as server_module
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.admin import end_tools, java_environment
 from vizpub.graphstore.server.connection import connect, from_home
@@ -29,7 +31,7 @@ from vizpub.graphstore.server.processes import (
     speaks_bolt,
 )
 from vizpub.graphstore.server.server import LocalServer
-from vizpub.graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS
+from vizpub.graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS, SET_PASSWORD
 from vizpub.machine.private import OF_ANOTHER
 from vizpub.machine.process import birth
 from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
@@ -199,6 +201,22 @@ def test_password_is_not_sent_to_the_port_of_a_server_that_ended(
     with pytest.raises(Neo4jUnavailable, match=NO_ANSWER):
         connect(kept(home, state))
     assert eavesdropper.heard == b""
+
+
+def test_first_password_is_set_from_its_file(
+    home: ServerHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever lists processes sees the words of their commands."""
+    said: list[str] = []
+
+    def run(*words: str) -> None:
+        said.extend(words)
+        raise Neo4jUnavailable("the tool", "it is none", "go on")
+
+    monkeypatch.setattr(server_module, "local_tool", lambda *_: SimpleNamespace(run=run))
+    with pytest.raises(Neo4jUnavailable, match="it is none"):
+        LocalServer(home.path).start()
+    assert said == [*SET_PASSWORD, f"@{home.password_file}"]
 
 
 def test_server_is_known_without_a_password(home: ServerHome, eavesdropper: Eavesdropper) -> None:

@@ -66,7 +66,7 @@ OTHERS = [
 ]
 """Systems without a name of their own."""
 
-OFTEN = {"peers": 12, "interval": "50ms", "intervals": 220}
+OFTEN = {"peers": 12, "interval": "50ms", "intervals": 120}
 """Reports so often that links are known when copies are sent."""
 
 
@@ -156,7 +156,7 @@ def check_calm(place: Path, name: str, chosen: dict[str, Any]) -> None:
     """Each copy of a world without changes went over a link that one of the two had then; also
     those of publishers that do not subscribe.
     """
-    late = {"publications": "every:1,first=200,from=anyone"} if "publications" in chosen else {}
+    late = {"publications": "every:1,first=100,from=anyone"} if "publications" in chosen else {}
     fewer = {"threshold": 4} if "threshold" in chosen else {}
     calm = {key: chosen[key] for key in chosen if key not in ("churn", "interest", "loss")}
     ways = Ways(reports_of(place, name, {**calm, **OFTEN, **late, **fewer}))
