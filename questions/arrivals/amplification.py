@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from vizpub.model.run import DUPLICATES
-from vizpub.questions.attributes.groups import VALUED, check_attribute, holds_at
+from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
 from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import read_answer
@@ -62,13 +62,11 @@ def sum_bytes(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     Raises: UnknownName, UseError for a run without duplicates, or without attributes.
     """
     run.facts.check_known("receptions", DUPLICATES)
-    key = None if by in _COLUMNS else by
-    if key is not None:
-        check_attribute(run, key)
+    key, column = key_and_column(run, by, _COLUMNS)
     statement = _STATEMENT.format(
         valued=VALUED.format(attributes=rows_of(run, "attributes")),
         rejections=rows_of(run, "rejections"),
-        column=_COLUMNS.get(by, 'v.value AS "group",'),
+        column=column,
         is_known=_IS_KNOWN,
         holds=holds_at("c.tick"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from vizpub.model.run import DUPLICATES
-from vizpub.questions.attributes.groups import VALUED, check_attribute, holds_at
+from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
 from vizpub.questions.deliveries import COUNTED_BY, rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import read_answer
@@ -48,13 +48,11 @@ def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     Raises: UnknownName, UseError for a run without duplicates, or without attributes.
     """
     run.facts.check_known("receptions", DUPLICATES)
-    key = None if by is None or by in COUNTED_BY else by
-    if key is not None:
-        check_attribute(run, key)
-    columns = {None: ""} | {name: f"r.{name}," for name in COUNTED_BY}
+    columns = {None: "", **{name: f"r.{name}," for name in COUNTED_BY}}
+    key, column = key_and_column(run, by, columns)
     statement = _STATEMENT.format(
         valued=VALUED.format(attributes=rows_of(run, "attributes")),
-        column=columns.get(by, 'v.value AS "group",'),
+        column=column,
         quantiles=_QUANTILES,
         holds=holds_at("r.tick"),
     )

@@ -7,6 +7,8 @@ interval's end or, for messages, at the publication.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +34,9 @@ OF_ONE_PEER = frozenset(
 VALUED = """valued AS (
     SELECT peer, value, number, valid_from, valid_to FROM {attributes} WHERE key = $key
 )"""
-"""The periods of the values of an attribute."""
+"""The periods of the values of an attribute; none where $key is null."""
+GROUP = 'v.value AS "group",'
+"""The column of rows that periods `v` of VALUED are joined to."""
 _PEERS = """
 WITH {valued}
 SELECT interval, v.value AS "group", count(*) FILTER (coalesce(present, true)) AS peers{columns}
@@ -156,6 +160,20 @@ def check_attribute(run: NamedRun, key: str) -> None:
         raise UseError(f"run '{run.facts.name}' cannot be grouped by '{key}': {ADD_ATTRIBUTES}")
     if key not in (keys := attribute_keys(run)):
         raise UnknownName("attribute", key, keys)
+
+
+def key_and_column(
+    run: NamedRun, by: str | None, columns: Mapping[str | None, str], group: str = GROUP
+) -> tuple[str | None, str]:
+    """The value of $key in VALUED, and the column in SQL that distinguishes rows: one of `columns`,
+    with no key, or `group` for the attribute `by`.
+
+    Raises: UnknownName, UseError for a run without attributes.
+    """
+    if by is None or by in columns:
+        return None, columns[by]
+    check_attribute(run, by)
+    return by, group
 
 
 def holds_at(tick: str, periods: str = "v") -> str:

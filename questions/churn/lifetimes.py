@@ -114,6 +114,6 @@ def _answer(
         "all": layers is None,
     }
     rows = read_answer(
-        run.stored, statement, **values, **links_of(run, where, layers), **key.values
+        run.stored, statement, key=key.name, **values, **links_of(run, where, layers)
     )
     return run.with_names(rows)

@@ -140,6 +140,6 @@ def turnover(
         "high": degrees[1],
     }
     rows = read_answer(
-        run.stored, statement, **values, **links_of(run, where, layers), **key.values
+        run.stored, statement, key=key.name, **values, **links_of(run, where, layers)
     )
     return run.with_names(rows)
