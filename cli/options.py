@@ -33,6 +33,11 @@ def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
     return _check(parse_duration_us, param, value)
 
 
+def check_unit(param: typer.CallbackParam, value: str | None) -> str | None:
+    """The duration of a unit, 'ms' as '1ms'. Raises: UseError naming the option."""
+    return check_duration(param, value if value is None or value[:1].isdigit() else f"1{value}")
+
+
 def check_size(param: typer.CallbackParam, value: str | None) -> str | None:
     """The size itself. Raises: UseError naming the option."""
     return _check(parse_size, param, value)

@@ -34,13 +34,15 @@ def sources_for(options: SourceOptions, name: str = "") -> tuple[Source, ...]:
         raise UseError(f"--source {name} needs --pattern FILE.toml (docs/sources.md)")
     if (columns := options.columns) is None:
         return SOURCES
-    names = [name.strip() for name in columns.split(",")]
     tables = [source for source in SOURCES if isinstance(source, TableSource)]
-    if not (matching := [adapted for source in tables if (adapted := source.with_columns(names))]):
+    if not (
+        matching := [adapted for source in tables if (adapted := source.with_columns(columns))]
+    ):
         raise UseError(
             f"{COLUMNS} {columns}: name the columns in the order of the file, '{LEFT_OUT}' for one "
-            "that is left out. Links have src,dst, and may have interval or valid_from,valid_to, "
-            "layer and topic; deliveries have msg,node,prev_node,t_us"
+            "that is left out, or by their names in it, such as src=from,dst=to,time=ts. Links "
+            "have src,dst, and may have interval (or time) or valid_from,valid_to, layer and "
+            "topic; deliveries have msg,node,prev_node,t_us (or time)"
         )
     return tuple(matching)
 

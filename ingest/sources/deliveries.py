@@ -31,25 +31,24 @@ from vizpub.ingest.sources.tables.rules import (
     check_whole_number,
     parse_number,
 )
+from vizpub.ingest.sources.tables.units import UNIX_EPOCH, UNIX_US, TimeScale
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
-from vizpub.reports.fields import INT32, INT64
+from vizpub.reports.fields import INT32
 from vizpub.reports.records import OVERLAY
 
-TOO_LARGE = "'t_us' is too large"
 NO_DELIVERY = "no delivery could be read"
 
 _INTERVAL_US = 1_000_000
-_ADVICE = "t_us counts from the start of the run, not from 1970"
+_ADVICE = "t_us counts from the start of the run, or from 1970"
 _HEADER = ("msg", "node", "prev_node", "t_us")
 _TABLES = {
     name: OBSERVED[name] for name in ("publications", "receptions", "links", "names", "quarantine")
 }
 _OF_LINKS = ("presence", "links")
-_ALL_ALONG = "0 AS valid_from, open_end() AS valid_to"
 _UNKNOWN = ("topics", "roles", "traffic", "rejections")
 _AHEAD = -1
 """The time of publications in the fold: before all arrivals."""
@@ -70,6 +69,7 @@ class Deliveries(TableSource):
     """The source `deliveries`. Its rows are folded by message, those of links by `src` peer."""
 
     name = "deliveries"
+    time_column = "t_us"
     joins = frozenset({_EDGES.name})
     tables = _TABLES
     headers: Collection[tuple[str, ...]] = (_HEADER,)
@@ -98,6 +98,11 @@ class Deliveries(TableSource):
                 )
         return super().splits(files)
 
+    def scale_of(self, file: InputFile, options: SourceOptions) -> TimeScale:
+        """Return the scale: numbers are microseconds, without a unit."""
+        del file
+        return TimeScale(options.time_unit_us or 1)
+
     @staticmethod
     def place(row: Fields) -> PlacedRow:
         """Place a delivery by message and time, publications first, and a link by `src`."""
@@ -113,10 +118,10 @@ class Deliveries(TableSource):
     def make_fold(self, source_input: SourceInput) -> _DeliveryFold:
         """Create the fold, which goes message by message."""
         options, counted = source_input.options, source_input.counted
-        interval_us, unit_us = options.interval_us or _INTERVAL_US, options.time_unit_us or 1
+        interval_us = options.interval_us or _INTERVAL_US
         outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
         linked = any(map(_are_links, source_input.files))
-        return _DeliveryFold(source_input.paths, (interval_us, unit_us), outliers, linked=linked)
+        return _DeliveryFold(source_input.paths, interval_us, outliers, linked=linked)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if there are outliers."""
@@ -130,29 +135,37 @@ class Deliveries(TableSource):
         if counted["latest"] is None:
             raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US
-        last = counted["latest"] // interval_us
-        clock, times = Clock(interval_us, 1, 0, last), RecordTimes.of(counted["times"])
+        times, last = RecordTimes.of(counted["times"]), counted["latest"] // interval_us
+        is_unix = (earliest := times.parts[0].first) >= UNIX_US
+        clock = Clock(interval_us, 1, earliest // interval_us if is_unix else 0, last)
         check_length(times, clock, "the deliveries", _ADVICE)
         repeated = counted["repeated"]
         notes = {"repeated_records": repeated} if repeated else {}
         notes |= times.empty(interval_us)
         unknown = _UNKNOWN if counted["linked"] else (*_OF_LINKS, *_UNKNOWN)
-        return RunDescription(clock, unknown=unknown, notes=notes, totals=counted)
+        return RunDescription(
+            clock,
+            epoch=UNIX_EPOCH if is_unix else None,
+            unknown=unknown,
+            notes=notes,
+            totals=counted,
+        )
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables; peers that publish, receive or have a link count as reporters."""
         del options
-        linked = run.totals["linked"]
+        linked, since = run.totals["linked"], run.clock.first * run.clock.ticks_per_interval
         ends = "('publications', 'publisher'), ('receptions', 'peer')"
         if linked:
             ends += ", ('links', 'src'), ('links', 'dst')"
         reporter_names = f'FROM folded.names WHERE ("table", "column") IN ({ends})'
         return ObservedTables(
             peers=f"SELECT name {reporter_names}",
-            presence=f"SELECT DISTINCT name AS peer, {_ALL_ALONG} {reporter_names}"
+            presence=f"SELECT DISTINCT name AS peer, {since} AS valid_from, open_end() AS valid_to "
+            f"{reporter_names}"
             if linked
             else None,
-            links="FROM folded.links" if linked else None,
+            links=f"SELECT * REPLACE ({since} AS valid_from) FROM folded.links" if linked else None,
             publications="FROM folded.publications",
             receptions="FROM folded.receptions",
             rejections=NO_REJECTIONS,
@@ -166,13 +179,13 @@ class _DeliveryFold(KeyFold):
     """
 
     def __init__(
-        self, files: Sequence[str], lengths: tuple[int, int], outliers: Outliers, *, linked: bool
+        self, files: Sequence[str], interval_us: int, outliers: Outliers, *, linked: bool
     ) -> None:
-        """Create the fold from the names of the files, the lengths of an interval and of a unit of
-        time, and the times that do not belong to the run; `linked` = links are known.
+        """Create the fold from the names of the files, the length of an interval, and the times
+        that do not belong to the run; `linked` = links are known.
         """
         super().__init__(_TABLES, files)
-        (self._interval_us, self._unit_us), self._outliers = lengths, outliers
+        self._interval_us, self._outliers = interval_us, outliers
         self._linked = linked
 
     def start(self) -> None:
@@ -202,8 +215,8 @@ class _DeliveryFold(KeyFold):
             self.rows["links"].append((row.peer, *record, 0, OPEN))
             return
         peer, previous, _ = record
-        time = self._unit_us * (row.rank if row.time == _AHEAD else row.time)
-        if why := TOO_LARGE if time > INT64 else self._outliers.why(time):
+        time = row.rank if row.time == _AHEAD else row.time
+        if why := self._outliers.why(time):
             self.refuse(row, why, ",".join((self._message, *record)).encode())
             return
         self._times.see(time, None, self._files[row.file], row.line)
@@ -239,6 +252,5 @@ class _DeliveryFold(KeyFold):
 
     def _at(self, time: int) -> tuple[int, int, int]:
         """Return time_us, interval and tick of a row; the interval is limited to 32 bits."""
-        time *= self._unit_us
         self._latest = time if self._latest is None else max(time, self._latest)
         return time, min(time // self._interval_us, INT32), time

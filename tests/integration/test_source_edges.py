@@ -245,7 +245,7 @@ BAD = [
     ('"a,b,0,1', QUOTE),
     ('a"b",c,0,1', QUOTE),
     ("a,b,x,1", "'valid_from' is not an integer"),
-    ("a,b,1.0,2", "'valid_from' is not an integer"),
+    ("a,b,1.5,2", "'valid_from' is not an integer"),
     ("a,b,-1,1", "'valid_from' is negative"),
     ("a,b,,1", "no 'valid_from'"),
     ("a,b,5,5", "the end is not after the beginning"),

@@ -22,6 +22,7 @@ from vizpub.cli.options import (
     Output,
     check_duration,
     check_size,
+    check_unit,
     comma_list,
 )
 from vizpub.cli.service import LoadOptions, remove_stale
@@ -117,7 +118,8 @@ class ReadingOptions:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of delimited text, such as src,dst,-,interval (- skips one).",
+            help="Columns of a table, in order (src,dst,-,interval; - skips one) or by name "
+            "(src=from,dst=to,time=ts).",
             rich_help_panel=RARE,
         ),
     ] = None
@@ -125,8 +127,8 @@ class ReadingOptions:
         str | None,
         typer.Option(
             metavar="DURATION",
-            callback=check_duration,
-            help="Unit of times that are numbers, such as 1s or 1ms.",
+            callback=check_unit,
+            help="Unit of times that are numbers, such as s or ms.",
             rich_help_panel=RARE,
         ),
     ] = None

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import msgspec
 
@@ -41,6 +40,7 @@ from vizpub.ingest.sources.tables.delimited import (
     own_columns,
 )
 from vizpub.ingest.sources.tables.folders import with_folders
+from vizpub.ingest.sources.tables.row_groups import schema_of
 from vizpub.ingest.sources.tables.rules import (
     Fields,
     Rule,
@@ -49,13 +49,13 @@ from vizpub.ingest.sources.tables.rules import (
     check_whole_number,
     parse_number,
 )
-from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess_columns
+from vizpub.ingest.sources.tables.units import SECOND_US, UNIX_EPOCH, UNIX_US, TimeScale
+from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess_columns, likely_ends
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.clock import OPEN, Clock, duration
 from vizpub.model.errors import InputError, UseError
-from vizpub.reports.fields import INT32, LAST_INTERVAL
 from vizpub.reports.records import OVERLAY
 
 TIME_UNIT = "times are numbers of --time-unit"
@@ -85,7 +85,6 @@ _DESCRIBED_LINE = re.compile(rb"\s*%s\s+%s(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?)*\s
 _LOOK_AT = 50
 _LISTED, _IN_PERIODS = "by interval", "by period (valid_from, valid_to)"
 WITHOUT_TIMES = "without times"
-_SECOND_US = 1_000_000
 
 
 def times_of(file: InputFile) -> str:
@@ -121,6 +120,11 @@ def _width(lines: Sequence[bytes], form: re.Pattern[bytes]) -> int:
     return width if 2 * count > len(lines) else 0
 
 
+def _length_of(options: SourceOptions) -> int:
+    """Return the length of an interval in µs: a second, or the unit of times, if it is longer."""
+    return options.interval_us or max(options.time_unit_us or 0, SECOND_US)
+
+
 def _check_end(row: Fields, name: str) -> str | None:
     """Check the end of a period: it is absent, or after the start."""
     text = row[name]
@@ -129,8 +133,6 @@ def _check_end(row: Fields, name: str) -> str | None:
     end, begin = parse_number(text), parse_number(row["valid_from"] or row["vf"] or "")
     if end is None:
         return check_whole_number(row, name)
-    if end > INT32 and text != str(OPEN):
-        return f"'{name}' is too large"
     return "the end is not after the beginning" if begin is not None and end <= begin else None
 
 
@@ -141,15 +143,16 @@ class Edges(TableSource):
     tables = _TABLES
     settled = True
     joins_rows = True
+    time_column = "interval"
     vague = frozenset({PLAIN, UNDIRECTED, *UNFIT})
     headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
     rules: Mapping[str, Rule] = {
         "src": check_key,
         "dst": check_key,
-        "interval": partial(check_whole_number, most=LAST_INTERVAL),
-        "valid_from": partial(check_whole_number, most=LAST_INTERVAL),
+        "interval": check_whole_number,
+        "valid_from": check_whole_number,
         "valid_to": _check_end,
-        "vf": partial(check_whole_number, most=LAST_INTERVAL),
+        "vf": check_whole_number,
         "vt": _check_end,
         "layer": check_optional_key,
         "topic": check_optional_key,
@@ -174,7 +177,7 @@ class Edges(TableSource):
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return the encoding like TableSource, or that of plain columns by the content alone."""
         of_header = super().recognises(path, head)
-        if of_header or self.columns is not None:
+        if of_header or self.columns is not None or self.names is not None:
             return of_header
         encoding, folders = _plain_encoding(head), self._in_folders(path)
         if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
@@ -185,6 +188,11 @@ class Edges(TableSource):
     def near_miss(self, path: str, head: bytes) -> str | None:
         """Describe the difference like TableSource, or say how to name the columns of any table."""
         why = super().near_miss(path, head)
+        if self.names is None and (schema := schema_of(path, head)) and len(schema.names) > 1:
+            src, dst = likely_ends(schema.names)
+            return (
+                f"its columns are {', '.join(schema.names)}; {SAY}: {COLUMNS} src={src},dst={dst}"
+            )
         if why or (guessed := guess_columns(head)) is None:
             return why
         example = ",".join(("src", "dst", *[LEFT_OUT] * (len(guessed.first) - 2)))
@@ -206,24 +214,28 @@ class Edges(TableSource):
             )
         return super().splits(files)
 
+    def scale_of(self, file: InputFile, options: SourceOptions) -> TimeScale:
+        """Return the scale: numbers are those of intervals, without a unit."""
+        unit_us = options.time_unit_us
+        if unit_us is None and options.interval_us is not None and is_plain_text(file.encoding):
+            unit_us = SECOND_US
+        length_us = _length_of(options)
+        return TimeScale(unit_us or length_us, length_us, is_of_intervals=unit_us is None)
+
     def make_fold(self, source_input: SourceInput) -> _LinkFold:
         """Create the fold, which goes peer by peer. Raises: UseError for intervals that are no
         whole units of the files' times.
         """
-        files, options = source_input.files, source_input.options
-        unit_us, counted = options.time_unit_us or _SECOND_US, source_input.counted
-        units, rest = divmod(options.interval_us or unit_us, unit_us)
-        have_times = [times_of(file) != WITHOUT_TIMES for file in files]
-        if options.time_unit_us is None:
-            both = zip(have_times, files, strict=True)
-            have_times = [has and is_plain_text(file.encoding) for has, file in both]
-        if rest and any(have_times):
-            why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
-            raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
-        lengths = [units if has_times else 1 for has_times in have_times]
+        files, options, counted = source_input.files, source_input.options, source_input.counted
+        length_us = _length_of(options)
+        for file in files:
+            unit_us = self.scale_of(file, options).unit_us
+            if length_us % unit_us and times_of(file) != WITHOUT_TIMES:
+                why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
+                raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
         outliers = RecordTimes.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
         listed = any(times_of(file) == _LISTED for file in files)
-        return _LinkFold(source_input.paths, lengths, outliers, listed=listed)
+        return _LinkFold(source_input.paths, length_us, outliers, listed=listed)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if there are outliers."""
@@ -237,11 +249,16 @@ class Edges(TableSource):
         first, last = counted["first"], counted["last"]
         if first is None:
             raise InputError(NO_LINK, NO_ROWS)
-        clock, times = Clock(1, options.interval_us, first, last), RecordTimes.of(counted["times"])
-        in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
+        length_us = _length_of(options)
+        is_unix = first * length_us >= UNIX_US
+        is_known = is_unix or options.interval_us is not None or options.time_unit_us is not None
+        clock = Clock(1, length_us if is_known else None, first, last)
+        times = RecordTimes.of(counted["times"])
+        in_seconds = replace(clock, tick_us=length_us)
         check_length(times, in_seconds, "the links", WHOLE_SECONDS)
         return RunDescription(
             clock=clock,
+            epoch=UNIX_EPOCH if is_unix else None,
             ended=not counted["listed"] and counted["end"] < OPEN,
             unknown=_UNKNOWN,
             notes=times.empty(1) if counted["listed"] else {},
@@ -277,14 +294,13 @@ class _LinkFold(KeyFold):
     """Makes maximal periods of the links of each peer."""
 
     def __init__(
-        self, files: Sequence[str], lengths: Sequence[int], outliers: Outliers, *, listed: bool
+        self, files: Sequence[str], length_us: int, outliers: Outliers, *, listed: bool
     ) -> None:
-        """Create the fold from the names of the files, the length of an interval in the units of
-        their times, and the intervals that do not belong to the run; `listed` = each row names one
-        interval.
+        """Create the fold from the names of the files, the length of an interval, and the intervals
+        that do not belong to the run; `listed` = each row names one interval.
         """
         super().__init__(_TABLES, files)
-        self._lengths, self._outliers, self._listed = lengths, outliers, listed
+        self._length_us, self._outliers, self._listed = length_us, outliers, listed
 
     def start(self) -> None:
         """Reset the counts."""
@@ -311,7 +327,7 @@ class _LinkFold(KeyFold):
     def take(self, row: InputRow) -> None:
         """Add a period, or extend the last one of the link."""
         *ends, valid_to = msgspec.json.decode(row.record)
-        link, length = tuple(ends), self._lengths[row.file]
+        link, length = tuple(ends), self._length_us
         valid_from = row.time // length
         if valid_to < OPEN:
             valid_to = -(-valid_to // length)
@@ -319,7 +335,7 @@ class _LinkFold(KeyFold):
         is_way_back = row.rank > 0  # of a link without direction, whose row was counted
         if why := self._outliers.why(valid_from) or self._outliers.why(last):
             if not is_way_back:
-                text = ",".join((self._src, *filter(None, link), str(row.time)))
+                text = ",".join((self._src, *filter(None, link), str(valid_from)))
                 self.refuse(row, why, text.encode())
             return
         for time in () if is_way_back else {valid_from, last}:

@@ -7,12 +7,10 @@ the values and without a header; lines that begin with # or % are comments.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -29,11 +27,12 @@ from vizpub.ingest.inputs.reader import (
     lines,
     refusal_row,
 )
-from vizpub.ingest.sources.base import Source, SourceInput, Tallies
+from vizpub.ingest.sources.base import Source, SourceInput, SourceOptions, Tallies
 from vizpub.ingest.sources.edges.comments import UNFIT
 from vizpub.ingest.sources.tables import folders, row_groups, user_columns
 from vizpub.ingest.sources.tables.joined import INTERVAL, JoinedRows, join_intervals, period_fields
 from vizpub.ingest.sources.tables.rules import Fields, Rule
+from vizpub.ingest.sources.tables.units import TimeScale
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import LAST_INTERVAL
@@ -42,9 +41,6 @@ _PARQUET, _CSV = "parquet", "csv("
 PLAIN, UNDIRECTED = "columns", "undirected columns"
 """The kinds of encoding of plain columns; in undirected ones a row is a link either way."""
 _PAIR_OF_PEERS = ("src", "dst")
-_PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
-_PEEK = 100
-"""Lines that are compared with the first one of a file before all are counted."""
 _MANY = 1 << 20
 """Rows of Parquet that are joined at a time."""
 
@@ -90,13 +86,17 @@ class _TableReader:
     """By column; rules of columns that a file lacks do not apply."""
     place: Callable[[Fields], PlacedRow]
     """Places a valid row, with null for columns that its file lacks."""
+    scales: Sequence[TimeScale]
+    """Of the times of each file, likewise."""
+    names: Mapping[str, str]
+    """The columns by their names in Parquet files, where the user gave these."""
     max_line: int | None
     joins_rows: bool
     """True if Parquet rows of consecutive intervals are one record."""
     either_way: frozenset[int]
     """The numbers of files of which each row is a link either way."""
     counts: Mapping[int, int]
-    """The number of the line of counts (`_line_of_counts`), by the number of its file."""
+    """The number of the line of counts (`line_of_counts`), by the number of its file."""
     headers: Mapping[int, int]
     """The number of the line of the header, where the user told the columns, likewise."""
 
@@ -139,8 +139,10 @@ class _TableReader:
         self, split: InputSplit, columns: Sequence[str], in_path: Mapping[str, bytes]
     ) -> Iterator[InputRow]:
         joins = self.joins_rows and INTERVAL in columns
+        named = {column: name for name, column in self.names.items()}
 
         def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
+            batch = batch.rename_columns([self.names.get(n, n) for n in batch.schema.names])
             numbers: Sequence[int] = range(len(batch))
             if joins and (runs := join_intervals(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
                 yield from self._periods(split, batch, first, runs, in_path)
@@ -153,7 +155,11 @@ class _TableReader:
 
         with row_groups.open_parquet(split.path) as parquet:
             yield from row_groups.read_group(
-                split, parquet, check_rows, columns, _MANY if joins else row_groups.BATCH
+                split,
+                parquet,
+                check_rows,
+                [named.get(column, column) for column in columns],
+                _MANY if joins else row_groups.BATCH,
             )
 
     def _periods(
@@ -168,7 +174,8 @@ class _TableReader:
         first_rows = row_groups.rows_as_bytes(batch.take(pa.array(runs.first)))
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
         for number, values, last in zip(runs.first.tolist(), first_rows, until, strict=True):
-            fields = period_fields(self._decode_fields({**values, **in_path}), last)
+            period = period_fields(self._decode_fields({**values, **in_path}), last)
+            fields = self.scales[split.file].convert(period)
             yield from _rows_of_line(split, first + number, self._places(fields, split), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
         yield InputRow(RowKind.TALLY, file=split.file, record=msgspec.json.encode(more))
@@ -182,7 +189,7 @@ class _TableReader:
         self, values: Mapping[str, bytes | None], split: InputSplit
     ) -> Sequence[PlacedRow] | str:
         """Place a valid row, both ways if undirected, or return the reason to refuse it."""
-        fields = self._check_fields(values)
+        fields = self._check_fields(values, self.scales[split.file])
         return fields if isinstance(fields, str) else self._places(fields, split)
 
     def _places(self, fields: Fields, split: InputSplit) -> Sequence[PlacedRow]:
@@ -192,10 +199,14 @@ class _TableReader:
         back = self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
         return placed, back._replace(rank=1)
 
-    def _check_fields(self, values: Mapping[str, bytes | None]) -> Fields | str:
+    def _check_fields(
+        self, values: Mapping[str, bytes | None], scale: TimeScale | None = None
+    ) -> Fields | str:
         """Return the fields of a valid row, or the reason to refuse it."""
         try:
             fields = self._decode_fields(values)
+            if scale is not None:
+                fields = scale.convert(fields)
         except UnicodeDecodeError:
             return INVALID_UTF8
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
@@ -211,23 +222,6 @@ class _TableReader:
 def is_plain_text(encoding: str) -> bool:
     """Return True for a recognised file with plain columns."""
     return encoding.partition("(")[0] in (PLAIN, UNDIRECTED)
-
-
-def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
-    """Return the number of a file's first line if it has the numbers of peers and links: n and m
-    before m other lines, with n above every number in some of these; otherwise null.
-    """
-    rows = (
-        x for x in lines(InputSplit(number, path), max_line) if not user_columns.is_comment(x.text)
-    )
-    first = next(rows, None)
-    if first is None or not (pair := _PAIR.fullmatch(first.text)):
-        return None
-    peers, links = map(int, pair.groups())
-    some = [_PAIR.fullmatch(line.text) for line in islice(rows, _PEEK)]
-    if any(match and max(map(int, match.groups())) >= peers for match in some):
-        return None
-    return first.number if len(some) + sum(1 for _ in rows) == links else None
 
 
 def _rows_of_line(
@@ -246,7 +240,11 @@ class TableSource(Source):
 
     options = frozenset({"interval_us", "max_line", "undirected", "columns", "time_unit_us"})
     columns: tuple[str, ...] | None = None
-    """Columns that the user gave; null = those of the files."""
+    """Columns that the user gave, in the order of the file; null = those of the files."""
+    names: Mapping[str, str] | None = None
+    """Columns by the names that the user gave instead; null = those of the files."""
+    time_column: str
+    """The column that the user may also call `time`."""
     headers: Collection[tuple[str, ...]]
     """The possible headers of a file."""
     rules: Mapping[str, Rule]
@@ -264,6 +262,10 @@ class TableSource(Source):
     def place(row: Fields) -> PlacedRow:
         """Place a valid row: give it its key, time and rank."""
 
+    @abstractmethod
+    def scale_of(self, file: InputFile, options: SourceOptions) -> TimeScale:
+        """Return the scale of the times in a file."""
+
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'csv(…)' or 'parquet(…)' if the columns of the file are one of the headers; the
         kind of separator if the user gave the columns.
@@ -272,6 +274,11 @@ class TableSource(Source):
         schema = row_groups.schema_of(path, head)
         if self.columns is not None:
             encoding = user_columns.encoding_of(self.columns, head) if schema is None else None
+            return encoding and folders.with_folders(encoding, in_folders)
+        if self.names is not None:
+            encoding = user_columns.encoding_by_names(self.names, head)
+            if schema is not None and {*self.names} <= {*schema.names}:
+                encoding = f"{_PARQUET}({','.join(self.names.values())})"
             return encoding and folders.with_folders(encoding, in_folders)
         if schema is not None:
             kind, columns = _PARQUET, tuple(schema.names) if row_groups.are_texts(schema) else ()
@@ -289,12 +296,15 @@ class TableSource(Source):
         """Return the columns of the source in the names of a file's folders."""
         return {name: of for name, of in folders.folder_columns(path).items() if name in self.rules}
 
-    def with_columns(self, columns: Sequence[str]) -> Self | None:
-        """Return the source for files with these columns; null if they are none of its headers."""
+    def with_columns(self, text: str) -> Self | None:
+        """Return the source for files with the columns that the user gave; null if they are none of
+        its headers.
+        """
+        columns, names = user_columns.parse_columns(text, self.time_column)
         if not self.are_columns([name for name in columns if name != user_columns.LEFT_OUT]):
             return None
         source = type(self)()
-        source.columns = tuple(columns)
+        source.columns, source.names = (None, names) if names else (tuple(columns), None)
         return source
 
     def are_columns(self, columns: Sequence[str]) -> bool:
@@ -306,6 +316,9 @@ class TableSource(Source):
         or separated differently, and say how to name the columns; null for other files.
         """
         guessed = user_columns.guess_columns(head)
+        if self.names is not None:
+            has = f"its columns are '{guessed.text}'" if guessed else "it has none"
+            return f"it does not have the columns {', '.join(self.names)} of {COLUMNS}; {has}"
         if self.columns is not None:
             has = f"it has {len(guessed.first)}: '{guessed.text}'" if guessed else "it has none"
             return f"it does not have the {len(self.columns)} columns of {COLUMNS}; {has}"
@@ -346,7 +359,7 @@ class TableSource(Source):
             for number, file in enumerate(files)
             if is_plain_text(file.encoding)
             and columns_of(file.encoding) == _PAIR_OF_PEERS
-            and (line := _line_of_counts(number, file.path, limit))
+            and (line := user_columns.line_of_counts(number, file.path, limit))
         }
         either_way = frozenset(
             number
@@ -362,6 +375,8 @@ class TableSource(Source):
             encodings,
             self.rules,
             self.place,
+            scales=[self.scale_of(file, options) for file in files],
+            names=user_columns.parse_columns(options.columns or "", self.time_column)[1],
             max_line=limit,
             joins_rows=self.joins_rows,
             either_way=either_way,

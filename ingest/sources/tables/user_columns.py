@@ -1,4 +1,5 @@
-"""Delimited text whose columns the user gives: `--columns src,dst,-,interval`.
+"""Tables whose columns the user gives: `--columns src,dst,-,interval`, in the order of the file, or
+`--columns src=from,dst=to,time=ts`, by their names in it.
 
 The separator is the one that divides most of the first lines into as many fields. The first line
 is a header if it has no number in the place of one, or names both ends of a link.
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from vizpub.ingest.inputs.reader import InputSplit, lines
 from vizpub.ingest.sources.base import LOOK_AT, first_lines
+from vizpub.ingest.sources.tables.units import is_time
 
 LEFT_OUT = "-"
 """In place of a column that is not read."""
@@ -30,19 +32,45 @@ _ENDS = (
 )
 """Names of the ends of a link in headers."""
 _MOST_COLUMNS = 20
+_PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
+_PEEK = 100
+"""Lines that are compared with the first one of a file before all are counted."""
 _SHOWN = 80
 
 
-def encoding_of(columns: Sequence[str], head: bytes) -> str | None:
-    """Return the encoding of a text that begins with `head` and has these columns; otherwise
-    null.
+def parse_columns(text: str, time: str) -> tuple[list[str], dict[str, str]]:
+    """Return the columns that a user gave, and these by their names in the file if the user gave
+    any. One called `time` is the column `time` of the source.
+    """
+    parts = [part.strip().partition("=") for part in text.split(",")]
+    columns = [time if own == "time" else own for own, _, _ in parts]
+    if not any(is_named for _, is_named, _ in parts):
+        return columns, {}
+    theirs = [name if is_named else own for own, is_named, name in parts]
+    return columns, dict(zip(theirs, columns, strict=True))
+
+
+def encoding_by_names(names: Mapping[str, str], head: bytes) -> str | None:
+    """Return the encoding of a text whose header has columns of these names; otherwise null."""
+    first = _sample_rows(head)[0]
+    for separator in SEPARATORS.values():
+        fields = [text.decode("utf-8", "replace") for text in split_fields(first, separator) or ()]
+        header = [field.strip() for field in fields]
+        if {*names} <= {*header}:
+            return encoding_of([names.get(name, LEFT_OUT) for name in header], head, below=True)
+    return None
+
+
+def encoding_of(columns: Sequence[str], head: bytes, *, below: bool = False) -> str | None:
+    """Return the encoding of a text that begins with `head` and has these columns, `below` a
+    header; otherwise null.
     """
     rows = _sample_rows(head)
     for kind, separator in SEPARATORS.items():
         each = [split_fields(row, separator) for row in rows]
         if 2 * sum(len(fields or ()) == len(columns) for fields in each) > len(rows):
-            below = _BELOW_HEADER if _is_header(each[0] or [], columns) else ""
-            return f"{kind}{below}({','.join(columns)})"
+            is_below = below or _is_header(each[0] or [], columns)
+            return f"{kind}{_BELOW_HEADER if is_below else ''}({','.join(columns)})"
     return None
 
 
@@ -70,6 +98,27 @@ def guess_columns(head: bytes) -> ColumnGuess | None:
             first = [field.decode("utf-8", "replace").strip() for field in each[0]]
             return ColumnGuess(kind, first, text[:_SHOWN])
     return None
+
+
+def likely_ends(names: Sequence[str]) -> list[str]:
+    """Return the two names that most likely are those of the ends of a link, in order."""
+    ends = sorted(names, key=lambda name: name.lower() not in _ENDS)[:2]
+    return [name for name in names if name in ends]
+
+
+def line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
+    """Return the number of a file's first line if it has the numbers of peers and links: n and m
+    before m other lines, with n above every number in some of these; otherwise null.
+    """
+    rows = (x for x in lines(InputSplit(number, path), max_line) if not is_comment(x.text))
+    first = next(rows, None)
+    if first is None or not (pair := _PAIR.fullmatch(first.text)):
+        return None
+    peers, links = map(int, pair.groups())
+    some = [_PAIR.fullmatch(line.text) for line in islice(rows, _PEEK)]
+    if any(match and max(map(int, match.groups())) >= peers for match in some):
+        return None
+    return first.number if len(some) + sum(1 for _ in rows) == links else None
 
 
 def separator_of(encoding: str) -> bytes | None:
@@ -127,7 +176,8 @@ def _kind(encoding: str) -> str:
 
 def _is_header(first: Sequence[bytes], columns: Sequence[str]) -> bool:
     fields = dict(zip(columns, (field.strip() for field in first), strict=False))
-    if any(name in _NUMBERS and text and not text.isdigit() for name, text in fields.items()):
+    times = [text.decode("utf-8", "replace") for name, text in fields.items() if name in _NUMBERS]
+    if any(text and not is_time(text) for text in times):
         return True
     ends = [text for name, text in fields.items() if name in ("src", "dst", "node", "prev_node")]
     return all(text.decode("utf-8", "replace").lower() in _ENDS for text in ends)

@@ -16,6 +16,7 @@ from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.base import SourceInput, SourceOptions
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.tables.joined import join_intervals
+from vizpub.ingest.sources.tables.units import SECOND_US
 from vizpub.reports.fields import LAST_INTERVAL
 
 SOURCE = Edges()
@@ -41,7 +42,7 @@ def _told(rows: list[InputRow]) -> tuple[dict[tuple[str | None, ...], set[int]],
             seen += 1
         else:
             *link, end = msgspec.json.decode(row.record)
-            links[row.peer, *link] |= set(range(row.time, end))
+            links[row.peer, *link] |= set(range(row.time // SECOND_US, -(-end // SECOND_US)))
             seen += 1
     return links, sorted(refused), seen
 
@@ -71,8 +72,8 @@ def test_long_link_is_one_record(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     records = [row for row in _read(tmp_path / "a.parquet") if row.kind == RowKind.RECORD]
     assert [(row.line, row.time, *msgspec.json.decode(row.record)) for row in records] == [
-        (1, 0, "2", "overlay", None, 500),
-        (501, 600, "2", "overlay", None, 900),
+        (1, 0, "2", "overlay", None, 500 * SECOND_US),
+        (501, 600 * SECOND_US, "2", "overlay", None, 900 * SECOND_US),
     ]
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.support.staged import Staged, staged
@@ -13,9 +14,10 @@ from tests.support.words import naming, tells
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources import SOURCES, sources_for
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.deliveries import TOO_LARGE
-from vizpub.ingest.sources.edges.source import TIME_UNIT
-from vizpub.model.clock import OPEN
+from vizpub.ingest.sources.deliveries import Deliveries
+from vizpub.ingest.sources.edges.source import TIME_UNIT, Edges
+from vizpub.ingest.sources.tables.units import SECOND_US, UNIX_EPOCH
+from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UseError
 
 HOUR_US = 3_600_000_000
@@ -76,6 +78,77 @@ def test_times_are_numbers_of_the_unit_that_is_told(tmp_path: Path) -> None:
         read(tmp_path / "f", text, "src,dst,interval", interval_us=1500, time_unit_us=10**6)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",from,to,ts,weight\n0,a,b,{0},3.5\n1,b,a,{1},\n",  # an index of pandas, and missing values
+        "\ufeffweight;to;from;ts\n3;b;a;{0}\n;a;b;{1}\n",
+        '"ts"\t"from"\t"to"\r\n"{0}"\t"a"\t"b"\r\n"{1}"\t"b"\t"a"\r\n',
+    ],
+)
+@pytest.mark.parametrize(
+    ("unit_us", "times"),
+    [
+        (10**6, ("1767229199", "1767229200")),
+        (10**6, ("1767229199.75", "1767229200.0")),
+        (1000, ("1767229199000", "1.7672292e12")),
+        (1, ("1767229199000000", "1767229200000000")),
+        (None, ("2026-01-01 00:59:59.999999", "2026-01-01T02:00:00+01:00")),
+    ],
+)
+def test_columns_are_named_and_times_told_in_any_form(
+    tmp_path: Path, text: str, unit_us: int | None, times: tuple[str, str]
+) -> None:
+    columns = "src=from, dst=to, time=ts"
+    written = text.format(*times)
+    options = {"interval_us": HOUR_US, "time_unit_us": unit_us}
+    found = read(tmp_path / "f", written, columns, **options)
+    (first, second) = (int(pd.Timestamp(f"2026-01-01 0{h}:00").timestamp()) // 3600 for h in (0, 1))
+    assert links(found) == [
+        ("a", "b", "overlay", first, first + 1),
+        ("b", "a", "overlay", second, second + 1),
+    ]
+    assert not found.quarantine
+
+
+def test_named_columns_and_dates_of_parquet_are_read(tmp_path: Path) -> None:
+    times = pd.to_datetime(["2026-01-01 00:59:59.5", "2026-01-01 01:00:00.0"])
+    frame = pd.DataFrame({"w": [1, 2], "to": ["b", "a"], "ts": times, "from": ["a", "b"]})
+    frame.to_parquet(path := tmp_path / "f.parquet")
+    options = SourceOptions(HOUR_US, columns="src=from,dst=to,interval=ts")
+    (source,) = sources_for(options)
+    encoding = source.recognises(str(path), path.read_bytes())
+    assert encoding
+    found = staged(source, [InputFile(str(path), encoding, 1, "")], options)
+    assert [link[3] for link in links(found)] == [t.timestamp() // 3600 for t in times]
+    why = Edges().near_miss(str(path), path.read_bytes())
+    assert why
+    tells(why, "w, to, ts, from", "--columns src=to,dst=from")
+
+
+def test_dates_without_a_length_of_intervals_are_in_seconds_since_1970(tmp_path: Path) -> None:
+    text = "a,b,2026-01-01,2026-01-01T00:00:01.5\na,c,2026-01-01,\na,d,2026-01-01,2026-01-01\n"
+    found = read(tmp_path / "f.csv", text, "src,dst,valid_from,valid_to")
+    since = int(pd.Timestamp("2026-01-01").timestamp())
+    assert [(dst, begin, end) for _, dst, _, begin, end in links(found)] == [
+        ("b", since, since + 2),
+        ("c", since, OPEN),
+    ]
+    assert [row[1:3] for row in found.quarantine] == [(3, "the end is not after the beginning")]
+    told = Edges().describe(found.counted, SourceOptions())
+    assert (told.epoch, told.clock) == (UNIX_EPOCH, Clock(1, SECOND_US, since, since + 1))
+
+
+def test_deliveries_of_unix_times_begin_with_the_first(tmp_path: Path) -> None:
+    text = "message,peer,sender,at\nm,a,a,1767229199.5\nm,b,a,1767229200.25\n"
+    columns, second = "msg=message,node=peer,prev_node=sender,time=at", 1767229199
+    found = read(tmp_path / "f", text, columns, time_unit_us=SECOND_US)
+    (arrival,) = found.tables["receptions"].to_pylist()
+    assert arrival["time_us"] == 1767229200250000
+    told = Deliveries().describe(found.counted, SourceOptions())
+    assert (told.epoch, told.clock) == (UNIX_EPOCH, Clock(SECOND_US, 1, second, second + 1))
+
+
 def test_times_of_deliveries_have_the_unit_that_is_told(tmp_path: Path) -> None:
     text = f"when;to;from;what\n5;a;a;m\n7;b;a;m\n{2**62};c;a;m\n"
     columns = "t_us,node,prev_node,msg"
@@ -84,7 +157,7 @@ def test_times_of_deliveries_have_the_unit_that_is_told(tmp_path: Path) -> None:
     assert (arrival["peer"], arrival["previous_hop"], arrival["time_us"]) == ("b", "a", 7000)
     (publication,) = found.tables["publications"].to_pylist()
     assert publication["time_us"] == 5000
-    assert [row[1:3] for row in found.quarantine] == [(4, TOO_LARGE)]
+    assert [row[1:3] for row in found.quarantine] == [(4, "'t_us' is too large")]
 
 
 @pytest.mark.parametrize(
