@@ -24,7 +24,7 @@ import pyarrow as pa
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
 from vizpub.model.sizes import format_size
-from vizpub.model.tables import ATTRIBUTES, RECEPTIONS, TABLES
+from vizpub.model.tables import ATTRIBUTES, PUBLICATIONS, RECEPTIONS, TABLES
 from vizpub.model.tables import table as model_table
 from vizpub.questions.names import NAMED
 from vizpub.runstore.store import StoredRun
@@ -47,6 +47,16 @@ _DELAY = 'TRY_CAST(rows.time_us::HUGEINT - "names of message".time_us AS BIGINT)
 """Of an arrival; null where a time is unknown, or the difference exceeds 64 bits."""
 COMPUTED = {RECEPTIONS.name: {"delay_us": _DELAY}}
 """Columns that a table has beside its stored ones and names, with their expressions."""
+# Of an arrival, by the clock of the publisher; as reported if one of the two is not known.
+_SHIFTED = """
+SELECT rows.* REPLACE (
+    coalesce(
+        TRY_CAST(rows.time_us::HUGEINT - here.offset_us + there.offset_us AS BIGINT), rows.time_us
+    ) AS time_us)
+FROM {arrivals} rows LEFT JOIN {publications} published USING (message)
+    LEFT JOIN offsets here ON here.peer = rows.peer
+    LEFT JOIN offsets there ON there.peer = published.publisher
+"""
 _BATCH_ROWS = 10_000
 _OF_ALL = re.compile(
     r";|\b(describe|duckdb_\w+|information_schema|pg_\w+|pragma|show|sqlite_\w+)\b", re.I
@@ -77,6 +87,14 @@ class QueryLimits:
 
 
 _LIMITS = QueryLimits()
+
+
+@dataclass(frozen=True)
+class ShiftedRun(StoredRun):
+    """A run whose receptions have times by the clock of their message's publisher, in SQL."""
+
+    offsets: pa.Table
+    """peer, offset_us: by how much its clock is ahead of a reference."""
 
 
 @contextmanager
@@ -278,7 +296,12 @@ class _Views:
         if view not in self._made:
             self._made.add(view)
             self._database.register(files, self._run.dataset(table))
-            self._database.execute(f'CREATE VIEW {view} AS SELECT * FROM "{files}"')
+            rows = f'SELECT * FROM "{files}"'
+            if isinstance(self._run, ShiftedRun) and table == RECEPTIONS.name:
+                self._database.register("offsets", self._run.offsets)
+                published = self._add_stored(PUBLICATIONS.name)
+                rows = _SHIFTED.format(arrivals=f'"{files}"', publications=published)
+            self._database.execute(f"CREATE VIEW {view} AS {rows}")
         return view
 
     def _add_attributes(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vizpub.questions.arrivals.amplification import sum_bytes
 from vizpub.questions.arrivals.clocks import bound_offsets
@@ -12,6 +13,9 @@ from vizpub.questions.arrivals.reachability import count_reachable
 from vizpub.questions.deliveries import coverage_times
 from vizpub.questions.frames import Frame
 from vizpub.questions.names import NamedRun, Where
+
+if TYPE_CHECKING:
+    from vizpub.questions.run import Run
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +64,17 @@ class RunOfArrivals(NamedRun):
         """
         rows = sum_bytes(self, by, where or Where())
         return Frame(f"{self.facts.name}, amplification", rows)
+
+    def correct_clocks(self, where: Where | None = None, reference: str | None = None) -> Run:
+        """The same run, with delays by one clock as far as messages, of the run or of a window,
+        bound the offsets of clocks; see vizpub.questions.corrected.
+
+        Raises: as `clocks`.
+        """
+        from vizpub.questions.corrected import CorrectedRun
+        from vizpub.questions.run import Run
+
+        return CorrectedRun.of(Run(self.stored), where or Where(), reference)
 
     def clocks(self, where: Where | None = None, reference: str | None = None) -> Frame:
         """Bounds of the offsets of the peers' clocks from that of a reference; see

@@ -144,12 +144,21 @@ class _Part:
         typer.Option(
             "--reference",
             metavar="PEER",
-            help="For clocks: compare them with that of this peer (default: the one that exchanged "
-            "messages with most others).",
+            help="For clocks, and with --correct-clocks: compare them with that of this peer "
+            "(default: the one that exchanged messages with most others).",
             autocompletion=complete_peers,
             rich_help_panel=RARE,
         ),
     ] = None
+    correct_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--correct-clocks",
+            help="For coverage and messages: correct delays by the offsets of clocks that messages "
+            "bound on both sides.",
+            rich_help_panel=RARE,
+        ),
+    ] = False
     totals: Annotated[
         bool,
         typer.Option(
@@ -190,7 +199,8 @@ def metrics(
     size` tells messages of different sizes apart. `reachability` counts the eligible peers to which
     links led from a message's publication on, beside those that had it; `--by peer` the messages
     that could have reached each peer. `clocks` tells by how much each peer's clock is ahead of
-    another's, at least and at most.
+    another's, at least and at most; `coverage` and `messages` take this into account only with
+    `--correct-clocks`, and say what they corrected.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
     own numbers that peers report, such as lookups.
     `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
@@ -212,6 +222,7 @@ def metrics(
     vizpub metrics monday duplicates --by topic
     vizpub metrics monday amplification --by size
     vizpub metrics monday clocks --reference alice
+    vizpub metrics monday coverage --correct-clocks
     vizpub metrics monday reachability --within 4s --layers mesh
     vizpub metrics monday reachability --by peer --sort -reachable_missed
     vizpub metrics monday mixing --by client --layers mesh --from last
@@ -225,6 +236,7 @@ def metrics(
     from vizpub.model.metrics import OF_MESSAGES
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN, LENGTHS
+    from vizpub.questions.corrected import CorrectedRun
     from vizpub.questions.run import Run, Where
     from vizpub.questions.sums.additions import add_intervals
 
@@ -245,6 +257,10 @@ def metrics(
         opened = RunOfLayers.of(opened, chosen)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
+    if part.correct_clocks:
+        corrected = CorrectedRun.of(opened, Where(first, last), part.reference)
+        settings.say(f"({corrected.note})")
+        opened = corrected
     columns = comma_list(part.columns)
     frame = _read_frame(opened, table, part, where)
     table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
@@ -264,7 +280,8 @@ def _refuse_others(table: str, part: _Part) -> None:
     """Raises: UseError for an option of another table."""
     for option, value, of in (
         ("--within", part.within, ("coverage", "reachability")),
-        ("--reference", part.reference, ("clocks",)),
+        ("--correct-clocks", part.correct_clocks or None, ("coverage", "messages")),
+        ("--reference", None if part.correct_clocks else part.reference, ("clocks",)),
         ("--d-low", part.d_low, ("turnover",)),
         ("--d-high", part.d_high, ("turnover",)),
         ("--gamma", part.gamma, ("percolation",)),
