@@ -16,7 +16,7 @@ from vizpub.model.clock import Clock
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
 from vizpub.model.run import AFTERWARDS, RunFacts
 
-FORMAT = 3
+FORMAT = 4
 """Version of a copy's labels, types and properties; changes when they do."""
 State = Literal["loading", "complete", "removing"]
 

@@ -19,6 +19,7 @@ _DRAWN = {ord("$"): r"\$", 0xFEFF: None}
 """Escapes: matplotlib reads $ as mathematics, and cannot write U+FEFF to a PDF."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no SVG can have, where text is text."""
+_IN_US = re.compile("_us(_|$)")
 NAME_WIDTH = 48
 """Characters of a name in a legend."""
 _STATISTICS = {
@@ -84,7 +85,7 @@ def _unit(table: pa.Table, name: str) -> str:
     if b"unit" in metadata:
         return str(metadata[b"unit"].decode())
     columns: Iterable[Column] = (c for t in (*METRICS, RECEPTIONS) for c in t if c.name == name)
-    return next((column.unit for column in columns), "µs" if name.endswith("_us") else "")
+    return next((column.unit for column in columns), "µs" if _IN_US.search(name) else "")
 
 
 def wrap(label: str, inches: float) -> str:

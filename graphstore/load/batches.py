@@ -159,7 +159,7 @@ class RunRows:
 
     def messages(self, rows: Batch) -> Batch:
         """Return the messages as nodes, without their metrics."""
-        copied = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
+        copied = ("topic", "publisher", "interval", "time_us", "tick", "publication_known", "bytes")
         nodes = self._nodes("Message", rows["message"], rows["name"])
         return _batch(**nodes, **{name: rows[name] for name in copied})
 

@@ -1,5 +1,5 @@
 """Figures of `vizpub plot` with a line for each group of peers or, of churn, for each layer or, of
-control messages, for each kind.
+control messages, for each kind; and figures of when copies of messages arrive.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vizpub.cli.commands.figures.drawing import Drawing, title_of
 from vizpub.cli.options import Window, comma_list
-from vizpub.model.errors import UseError
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 SURVIVAL = "survival"
 """The kind of figure of how long links last."""
 CONTROL_SERIES = "control by kind is drawn as a series of one run, without other metrics and --by"
+ARRIVALS_ALONE = (
+    "arrivals, such as duplicates/with_duplicates, are drawn of one table, one run and one peer, "
+    "without --by, --at and --layers"
+)
 _CONTROL = "control/"
+_BY = {"series": "interval"}
+"""What duplicates and bytes are counted by in kinds of figures; in others by message."""
 UNKNOWN = "unknown"
 """The name of the group of peers without a value."""
 
@@ -131,6 +137,48 @@ def _draw_control(
     rows = run.control(columns, where).to_arrow()
     title = ": ".join(filter(None, [run.facts.name, peer, drawing.topic, "control messages"]))
     return rows, series(rows, columns, title, by="kind")
+
+
+def are_of_arrivals(metrics: Sequence[str]) -> bool:
+    """Return True if some are columns of tables of arrivals, such as clocks/offset_us_min."""
+    from vizpub.questions.arrivals import ARRIVALS
+
+    return any(name.partition("/")[0] in ARRIVALS and "/" in name for name in metrics)
+
+
+def draw_arrivals(
+    runs: Sequence[Run], drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    """Draw duplicates or bytes over the intervals of publication; or how these, and what other
+    tables of arrivals have, are distributed over messages or, of clocks, over peers.
+
+    Raises: UseError, UnknownName for a column; as the table's method of Run.
+    """
+    from vizpub.analytics.figures import density, distribution, series
+    from vizpub.questions.run import Where
+
+    table, *others = {name.partition("/")[0] for name in metrics}
+    chosen = drawing.by, drawing.at, drawing.layers, runs[1:], drawing.peers[1:]
+    if others or any(chosen):
+        raise UseError(ARRIVALS_ALONE)
+    [run], [peer] = runs, drawing.peers
+    where = Where(*window.intervals(run.clock, run.facts.epoch), peer, drawing.topic)
+    if table in ("duplicates", "amplification"):
+        rows = getattr(run, table)(_BY.get(drawing.kind, "message"), where).to_arrow()
+    elif drawing.kind == "series":
+        raise UseError(f"{table} is no series: give --kind ecdf, ccdf or density")
+    else:
+        rows = getattr(run, table)(where).to_arrow()
+    columns = [name.partition("/")[2] for name in metrics]
+    for name in columns:
+        if name not in rows.column_names:
+            raise UnknownName(f"column of {table}", name, rows.column_names)
+    title = ": ".join(filter(None, [run.facts.name, peer, drawing.topic, table]))
+    if drawing.kind == "series":
+        return rows, series(rows, columns, title)
+    if drawing.kind == "density":
+        return rows, density(rows, columns, title)
+    return rows, distribution(rows, columns, title, complementary=drawing.kind == "ccdf")
 
 
 def colour_groups(

@@ -64,7 +64,9 @@ def plot(
     turnover (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column; `delay_us`
     and `hop` are those of every delivery. `gauges/lookups` is a number of the system's own, and
-    `control/messages_sent` has a line for each kind of control message.
+    `control/messages_sent` has a line for each kind of control message. Columns of `duplicates` and
+    `amplification`, such as `duplicates/first_duplicate_us_p50`, are series, or distributions over
+    messages; those of `coverage`, `reachability` and `clocks` are distributions.
 
     Survival is the share of links, peers and subscriptions that last longer than x.
 
@@ -90,6 +92,8 @@ def plot(
     vizpub plot monday --kind survival --layers mesh --by topic -o lifetimes.pdf
     vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
     vizpub plot monday control/messages_sent control/ids_sent -o control.png
+    vizpub plot monday amplification/bytes_received amplification/amplification -o bytes.png
+    vizpub plot monday reachability/reachable_missed --kind ccdf -o unused.png
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
@@ -142,6 +146,8 @@ def _draw_figure(
         raise UseError("gauges belong to no topic and no layer: leave out --topic and --layers")
     if grouped.shows_churn(drawing.kind, metrics):
         return grouped.draw_churn(runs, drawing, window, metrics)
+    if drawing.kind in METRIC_KINDS and grouped.are_of_arrivals(metrics):
+        return grouped.draw_arrivals(runs, drawing, window, metrics)
     if drawing.kind in METRIC_KINDS and (layers := comma_list(drawing.layers)):
         from vizpub.analytics.comparison.layers import RunOfLayers
 

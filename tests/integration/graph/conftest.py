@@ -215,6 +215,7 @@ def _publication(random_: random.Random, id: int, rows: dict[str, list[Row]], cl
         "time_us": tick * 1_000 if id % 4 else None,
         "tick": tick,
         "publication_known": bool(id % 7),
+        "bytes": 100 + id if id % 5 else None,
     }
 
 

@@ -331,7 +331,16 @@ def test_duplicates_by_topic_equal_the_receptions(history: History, answer: Any)
         came = receptions(history, messages)
         firsts = sum(r["first"] for r in came)
         factor = pytest.approx(len(came) / firsts - 1) if firsts else None
-        expected[history.topic(topic)] = [len(messages), len(came), len(came) - firsts, factor]
+        sizes = {row["message"]: row["bytes"] for row in history.rows["publications"]}
+        sized = [size for r in came if (size := sizes[r["message"]]) is not None]
+        size = sum(sized) if sized else None
+        expected[history.topic(topic)] = [
+            len(messages),
+            len(came),
+            len(came) - firsts,
+            factor,
+            size,
+        ]
     assert {row[0]: row[1:] for row in rows} == expected
     assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
 

@@ -251,7 +251,7 @@ def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
 def test_duplicates_are_counted_by_topic_message_and_peer(vizpub: Calls) -> None:
     topics = vizpub.json("query", RUN, "duplicates-by-topic")
     assert [tuple(row.values()) for row in topics] == [
-        ("news", 1, 6, 1, 0.2), ("sport", 0, 0, 0, None),
+        ("news", 1, 6, 1, 0.2, None), ("sport", 0, 0, 0, None, None),
     ]  # fmt: skip
     (again,) = vizpub.json("query", RUN, "duplicates-of-message", "m1")
     assert again == {"peer": "p4", "duplicates": 1, "receptions": 1}

@@ -23,7 +23,7 @@ from tests.support.grouped import add_attributes, add_control
 from tests.support.words import tells
 from vizpub.analytics.options import STYLES
 from vizpub.cli.commands.figures.drawing import APPLIES
-from vizpub.cli.commands.figures.grouped import CONTROL_SERIES
+from vizpub.cli.commands.figures.grouped import ARRIVALS_ALONE, CONTROL_SERIES
 from vizpub.cli.commands.figures.plot import (
     MESSAGES_OR_PART,
     TIMES_OR_WINDOW,
@@ -31,6 +31,7 @@ from vizpub.cli.commands.figures.plot import (
 )
 from vizpub.cli.completion import KINDS
 from vizpub.cli.main import app
+from vizpub.questions.run import Run
 from vizpub.runstore.manifest import write_manifest
 from vizpub.runstore.store import open_run
 
@@ -295,6 +296,36 @@ def test_control_messages_have_a_line_for_each_kind(
     for words in (["degree"], ["--kind", "ecdf"], ["--by", "client"]):
         refused = draw("control/messages_sent", *words)
         assert (refused.exit_code, CONTROL_SERIES in refused.stderr) == (2, True), words
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "by"),
+    [
+        ("duplicates/with_duplicates", "series", "interval"),
+        ("duplicates/duplicates", "ecdf", "message"),
+        ("amplification/messages", "series", "interval"),
+        ("reachability/reachable", "ccdf", None),
+        ("coverage/coverage_us_50", "density", None),
+        ("clocks/offset_us_max", "ecdf", None),
+    ],
+)
+def test_columns_of_arrivals_are_drawn_as_their_table_has_them(
+    draw: Call, tmp_path: Path, workspace: Path, column: str, kind: str, by: str | None
+) -> None:
+    table, _, name = column.partition("/")
+    rows = getattr(Run.open(workspace, "monday"), table)(*[by] if by else []).to_pylist()
+    assert draw(column, "--kind", kind).exit_code == 0
+    with (tmp_path / "figure.csv").open(newline="") as file:
+        drawn = [row[name] for row in csv.DictReader(file)]
+    assert drawn == ["" if row[name] is None else str(row[name]) for row in rows]
+
+
+def test_columns_of_arrivals_are_drawn_alone(draw: Call) -> None:
+    for words in ("reachability/reachable", "duplicates/none", "clocks/peer amplification/bytes"):
+        assert draw(*words.split()).exit_code == 2
+    for words in ("duplicates/duplicates degree", "duplicates/duplicates --layers mesh"):
+        result = draw(*words.split())
+        assert (result.exit_code, ARRIVALS_ALONE in result.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("two_more")
