@@ -25,7 +25,7 @@ from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
-OWN_RUNS = [page for page in RECIPES if "--ingest" in page.read_text("utf-8")]
+OWN_RUNS = [page for page in RECIPES if re.search("--(ingest|attributes)", page.read_text("utf-8"))]
 """Recipes that make their own runs, in a folder of their own."""
 PAGES = (
     ROOT / "README.md",
