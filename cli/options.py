@@ -23,7 +23,7 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.model.clock import Clock, parse_duration_us
+from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.sizes import parse_size
 
@@ -35,7 +35,7 @@ def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
 
 def check_unit(param: typer.CallbackParam, value: str | None) -> str | None:
     """The duration of a unit, 'ms' as '1ms'. Raises: UseError naming the option."""
-    return check_duration(param, value if value is None or value[:1].isdigit() else f"1{value}")
+    return check_duration(param, f"1{value}" if value in UNITS_US else value)
 
 
 def check_size(param: typer.CallbackParam, value: str | None) -> str | None:

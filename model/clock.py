@@ -24,9 +24,10 @@ OPEN = 2**63 - 1
 
 _MOST_US = 2**63 - 1
 _HOUR_US = 3_600_000_000
-_UNITS_US = {
+UNITS_US = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": _HOUR_US, "d": 24 * _HOUR_US
 }  # fmt: skip
+"""Microseconds in each unit of durations."""
 _WALL_CLOCK = re.compile(
     r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
 )
@@ -51,13 +52,13 @@ def parse_duration_us(text: str) -> int:
 def duration(us: int) -> str:
     """Format 1_500_000 as '1500ms', in the largest unit that gives a whole number."""
     return next(
-        f"{us // size}{unit}" for unit, size in reversed(_UNITS_US.items()) if us % size == 0
+        f"{us // size}{unit}" for unit, size in reversed(UNITS_US.items()) if us % size == 0
     )
 
 
 def _microseconds(text: str) -> int | None:
     match = _DURATION.fullmatch(text.strip())
-    return round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")]) if match else None
+    return round(float(match[1]) * UNITS_US[match[2].replace("µ", "u")]) if match else None
 
 
 def _since(epoch: str | None, wall_clock: str) -> int:
