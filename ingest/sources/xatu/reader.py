@@ -64,6 +64,7 @@ _OF_TWO_PEERS = frozenset(
     }
 )
 _Values = Mapping[str, Any]
+_Place = tuple[int, int, None]
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ class TableReader:
                     yield InputRow(
                         RowKind.RECORD, own[0], event.time, OF_ATTRIBUTES, *place, own[1]
                     )
-                yield from _rows_of_event(event, rank, values, place)
+                yield from _rows_of_event(event, rank, place)
+                yield from self._rows_of_remote(event, values, place)
 
         with open_parquet(split.path) as parquet:
             columns = columns_read(parquet.schema_arrow, table)
@@ -139,6 +141,15 @@ class TableReader:
         elif age := values.get("connection_age_ms"):
             event.opened = (time - age) // 1000
         return event, _LATER.get(table.type, 1) * _NEWEST + _NEWEST - 1 - updated // 1000
+
+    def _rows_of_remote(
+        self, event: XatuEvent, values: _Values, place: _Place
+    ) -> Iterator[InputRow]:
+        """Yield the attributes of the other peer; a sentry tells its own."""
+        attributes = _attributes(values, OF_REMOTE)
+        if attributes != b"{}" and event.other not in self.sentries.values():
+            at = event.other, event.time, OF_ATTRIBUTES
+            yield InputRow(RowKind.RECORD, *at, *place, attributes)
 
     def _peer(self, values: _Values, column: str) -> str:
         if not (key := values[column]):
@@ -227,13 +238,9 @@ def _attributes(values: _Values, keys: Mapping[str, str]) -> bytes:
     )
 
 
-def _rows_of_event(
-    event: XatuEvent, rank: int, values: _Values, place: tuple[int, int, None]
-) -> Iterator[InputRow]:
+def _rows_of_event(event: XatuEvent, rank: int, place: _Place) -> Iterator[InputRow]:
     record = msgspec.msgpack.encode(event)
     yield InputRow(RowKind.RECORD, event.peer, event.time, rank, *place, record)
     if event.type in _OF_TWO_PEERS and event.other != event.peer:
         later = rank + _OF_OTHERS * _NEWEST
         yield InputRow(RowKind.RECORD, event.other, event.time, later, *place, record)
-    if event.other and (attributes := _attributes(values, OF_REMOTE)) != b"{}":
-        yield InputRow(RowKind.RECORD, event.other, event.time, OF_ATTRIBUTES, *place, attributes)
