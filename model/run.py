@@ -132,6 +132,11 @@ class RunFacts:
             which = "all messages"
         return f"{which} are provisional: input that is appended may add to them"
 
+    @property
+    def is_sample(self) -> bool:
+        """True if its source lists a sample of messages and topics."""
+        return SAMPLED in self.unknown
+
     def knows(self, name: str) -> bool:
         """Return True if its source reports a table, or one of CAPABILITIES."""
         return self.known is None or name in self.known

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -38,8 +39,13 @@ from vizpub.ingest.sources.xatu.source import (
 )
 from vizpub.ingest.sources.xatu.tables import TOPIC_PARTS
 from vizpub.model.clock import OPEN
-from vizpub.model.errors import InputError, UnknownName
+from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import DUPLICATES, SAMPLED
+from vizpub.questions.attributes.groups import topics_by_group
+from vizpub.questions.control import NAME_ONE, control_by_kind
+from vizpub.questions.names import NamedRun, Where
+from vizpub.questions.summary import facts_for_people
+from vizpub.questions.sums.tracestat import Tracestat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -288,6 +294,22 @@ def test_counts_over_a_sample_are_unknown(
         row["name"]: size_of(row["name"]) for row in names
     }
     assert {row["publication_known"] for row in names} == {False}
+    named = NamedRun(run)
+    with pytest.raises(UseError, match=re.escape(NAME_ONE)):
+        control_by_kind(named, Where())
+    news = control_by_kind(named, Where(topic=topic_of("news"))).to_pylist()
+    sent = sum(row["messages_sent"] or 0 for row in news if row["kind"] == "graft")
+    assert sent == sum(
+        count
+        for (_, kind, topic, way), count in control_in(sampled_folder).items()
+        if (kind, topic, way) == ("graft", topic_of("news"), "sent")
+    )
+    assert Tracestat(named).control() == {}
+    assert {row["delivered"] for row in Tracestat(named).per_peer()} == {None}
+    for row in topics_by_group(named, "client", Where()).to_pylist():
+        assert row["publications"] is row["duplicates"] is row["hit_ratio"] is None
+        assert row["subscribers"] != 0
+    assert not [fact for fact, _ in facts_for_people(run) if fact.startswith("control messages")]
 
 
 def hourly(folder: Path, name: str, rows: Sequence[Row]) -> Iterable[tuple[Path, Sequence[Row]]]:
