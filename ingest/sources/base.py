@@ -80,7 +80,7 @@ class SourceOptions:
     gap_tolerance: int = 0
     """Consecutive missing reports of a peer that are bridged."""
     only: str | None = None
-    """The run to read where the input holds several."""
+    """The run, or the network, to read where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that do not report themselves."""
     message_window: int | None = None

@@ -136,11 +136,11 @@ class Xatu(Libp2p):
         tally = TraceTally.of(counted)
         networks = sorted(tally.networks)
         if options.only is not None and options.only not in networks:
-            raise UnknownName("network", options.only, networks, "--only")
+            raise UnknownName("network", options.only, networks, "--input-run")
         if options.only is None and len(networks) > 1:
             raise InputError(
                 f"{SEVERAL_NETWORKS}: {', '.join(networks)}",
-                f"name the one to read, for example: --only {networks[0]}",
+                f"name the one to read, for example: --input-run {networks[0]}",
             )
         description = super().describe(counted, options)
         lacking = (fact for fact, of in _NEEDED_FOR.items() if not _has(tally, of))
