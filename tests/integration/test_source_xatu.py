@@ -22,13 +22,12 @@ from base58 import b58decode, b58encode
 
 from tests.support import xatu
 from tests.support.ingested import Row, ingest
-from tests.support.staged import Taken, staged
+from tests.support.staged import Taken, staged, take
 from tests.support.xatu import MS, Tables, key_of, peer_key, sample, size_of, topic_of, write
 from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import Inventory, take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.xatu import Xatu
 from vizpub.ingest.sources.xatu.source import (
     INCOMPLETE,
@@ -77,12 +76,6 @@ def tables(events: list[Row]) -> Tables:
 
 def look_at(folder: Path) -> Inventory:
     return take_inventory(None, find_files([str(folder)]), SOURCES)
-
-
-def take(folder: Path, options: SourceOptions = PLAIN) -> Taken:
-    found = look_at(folder)
-    assert found.source == "xatu"
-    return Taken(SOURCE, staged(SOURCE, found.files, options), options)
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +130,7 @@ def trace(events: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Taken:
             if event["peerID"] in SENTRIES
         )
     )
-    found = look_at(path)
-    return Taken(Libp2p(), staged(Libp2p(), found.files, PLAIN), PLAIN)
+    return take(path)
 
 
 def test_tables_of_xatu_mean_what_the_trace_means(whole: tuple[Path, Taken], trace: Taken) -> None:
@@ -356,9 +348,9 @@ def row(table: str, seconds: float, sentry: str = "alpha", **values: Any) -> Row
     return {name: values.get(name, some.get(name)) for name in names}
 
 
-def take_rows(folder: Path, options: SourceOptions = PLAIN, **rows: Sequence[Row]) -> Taken:
+def take_rows(folder: Path, **rows: Sequence[Row]) -> Taken:
     write(folder, rows)
-    return take(folder, options)
+    return take(folder)
 
 
 def test_newest_version_of_a_row_counts_once(tmp_path: Path) -> None:
@@ -521,11 +513,11 @@ def test_networks_are_runs_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, {"graft": grafts})
     with pytest.raises(InputError, match=SEVERAL_NETWORKS):
         take(tmp_path)
-    taken = take(tmp_path, SourceOptions(only="hoodi"))
+    taken = take(tmp_path, options=SourceOptions(only="hoodi"))
     assert taken.rows("links", "dst") == {(str(BOB),)}
     assert taken.told.parameters == {"network": "hoodi"}
     with pytest.raises(UnknownName, match="hoody"):
-        take(tmp_path, SourceOptions(only="hoody"))
+        take(tmp_path, options=SourceOptions(only="hoody"))
 
 
 def test_bad_rows_of_xatu_are_quarantined(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from vizpub.ingest.sources.base import (
 )
 from vizpub.ingest.sources.folded import NO_REJECTIONS
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS
+from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS, EventFold
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.tables.row_groups import schema_of, splits_by_group
 from vizpub.ingest.sources.xatu.fold import CONNECTIONS, XatuFold
@@ -86,6 +86,7 @@ class Xatu(Libp2p):
     """The source `xatu`: a Libp2p whose reader takes the tables of Xatu."""
 
     name = "xatu"
+    fold = XatuFold
     every_layer = frozenset({STREAMS, CONNECTIONS, MESH})
     options = frozenset({"interval_us", "only", "reporters_only"})
     tables = {**XatuFold.tables}  # noqa: RUF012 - as that of Libp2p
@@ -118,10 +119,9 @@ class Xatu(Libp2p):
         names = source_input.count_first(KeyReader()) if has_keys else ()
         return TableReader(judge, only, _sentries_by_key(names))
 
-    def make_fold(self, source_input: SourceInput) -> XatuFold:
-        """Create the fold."""
-        fold = super().make_fold(replace(source_input, count_first=lambda _: ()))
-        return XatuFold(source_input.paths, fold.epoch_us, TraceJudge.of(source_input).interval_us)
+    def make_fold(self, source_input: SourceInput) -> EventFold:
+        """Create the fold. For the first time of an event no keys of sentries are needed."""
+        return super().make_fold(replace(source_input, count_first=lambda _: ()))
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Combine the tallies like Libp2p; the tables of a sentry overlap in time, so none is a
