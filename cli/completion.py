@@ -25,7 +25,7 @@ KINDS = ("series", "ecdf", "ccdf", "density", "survival", "coverage", "tree", "o
 LAYOUTS = ("ring", "layers", "force")
 """Layouts of a dissemination tree or an overlay."""
 SOURCES = (
-    *("auto", "reports", "libp2p", "interop", "hermes", "bctrace"),
+    *("auto", "reports", "libp2p", "interop", "hermes", "xatu", "bctrace"),
     *("vizpub", "nebula", "edges", "deliveries", "lines"),
 )
 """Formats of the input."""

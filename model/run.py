@@ -30,6 +30,9 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
 only first arrivals are reported; without another one, no arrival has it. `RunFacts.known` has
 those of a run.
 """
+SAMPLED = "messages and topics outside the sample that the source keeps"
+"""What a source does not know that lists a sample of all messages: counts over messages are unknown
+then, and those of one message are not."""
 AFTERWARDS = frozenset({"metrics/percolation"})
 """Tables that are computed from the others on request. They are not part of the run's identity, and
 its copy in Neo4j does not have them."""
@@ -128,6 +131,11 @@ class RunFacts:
         if self.settled < self.clock.first:
             which = "all messages"
         return f"{which} are provisional: input that is appended may add to them"
+
+    @property
+    def is_sample(self) -> bool:
+        """True if its source lists a sample of messages and topics."""
+        return SAMPLED in self.unknown
 
     def knows(self, name: str) -> bool:
         """Return True if its source reports a table, or one of CAPABILITIES."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from vizpub.model.errors import UseError
 from vizpub.questions.attributes.groups import VALUED, check_attribute, end_of_interval, holds_at
 from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import read_answer
 
+NAME_ONE = "name one of those that it has (--topic)"
 # Of a kind without a row, peers had none where their kinds add up to all of their control messages.
 _STATEMENT = """
 WITH {valued}, mine AS (
@@ -55,9 +57,12 @@ def control_by_kind(run: NamedRun, where: Where, by: str | None = None) -> pa.Ta
     peer counts them. With `by`, apart for each `group` of peers with the same value of that
     attribute.
 
-    Raises: UnknownName, UseError for a run without control by kind, or without attributes.
+    Raises: UnknownName, UseError for a run without control by kind, or without attributes, and for
+    all topics of a run that has a sample of them.
     """
     run.facts.check_known("control")
+    if run.facts.is_sample and where.topic is None:
+        raise UseError(f"run '{run.facts.name}' has a sample of topics: {NAME_ONE}")
     if by is not None:
         check_attribute(run, by)
     statement = _STATEMENT.format(

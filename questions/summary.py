@@ -94,7 +94,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
 
 def _control_by_kind(run: StoredRun) -> Iterator[tuple[str, str]]:
     """Control messages sent and received, the most frequent kinds first; none where unknown."""
-    for way in ("sent", "received") if run.has("control") else ():
+    known = run.has("control") and not run.facts.is_sample
+    for way in ("sent", "received") if known else ():
         counts: Counter[str] = Counter()
         for batch in run.scan("control", ["kind", f"messages_{way}"]):
             for kind, count in zip(*(column.to_pylist() for column in batch.columns), strict=True):

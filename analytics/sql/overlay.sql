@@ -72,15 +72,16 @@ SELECT
         CASE WHEN known('presence') AND known('links') THEN coalesce(strong_components, 0) END
             AS strong_components,
         CASE WHEN known('dangling_links') THEN coalesce(dangling_links, 0) END AS dangling_links,
-        CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications,
+        CASE WHEN known('publications') AND NOT known('sample') THEN coalesce(publications, 0) END
+            AS publications,
         CASE WHEN known('publications') AND known('rejections')
             THEN coalesce(rejected_publications, 0) END AS rejected_publications,
         -- Beyond 64 bits, and where no peer knows it although receptions are known, they differ.
         CASE WHEN _open_receptions > 0 THEN NULL WHEN _with_receptions > 0 THEN receptions
-            WHEN known('receptions') THEN 0 END
+            WHEN known('receptions') AND NOT known('sample') THEN 0 END
             AS receptions,
         CASE WHEN _open_duplicates > 0 THEN NULL WHEN _with_duplicates > 0 THEN duplicates
-            WHEN known('receptions') THEN 0 END
+            WHEN known('receptions') AND NOT known('sample') THEN 0 END
             AS duplicates
     )
 FROM seen

@@ -1,7 +1,7 @@
 -- The metrics of peers that are present at an interval's end, or have events in it.
 --
 -- What only the peer can report is null where it does not, and 0 where it reports none. Its own count
--- of duplicates goes before ours.
+-- of duplicates goes before ours. Of a sample of messages and topics, counts over them are unknown.
 --
 -- by interval: structure, traffic, receptions, unreported
 -- whole: peers
@@ -21,8 +21,10 @@ WITH arrivals AS (
 ), seen AS (
     SELECT
         *,
-        is_reporter AND known('subscriptions') AND _no_subscriptions IS NOT TRUE AS _tells_subscriptions,
-        is_reporter AND known('receptions') AND _no_receptions IS NOT TRUE AS _tells_receptions,
+        is_reporter AND known('subscriptions') AND NOT known('sample') AND _no_subscriptions IS NOT TRUE
+            AS _tells_subscriptions,
+        is_reporter AND known('receptions') AND NOT known('sample') AND _no_receptions IS NOT TRUE
+            AS _tells_receptions,
         CASE WHEN _tells_receptions THEN coalesce(_arrivals, 0) END AS _received
     FROM traffic
     FULL JOIN arrivals USING (interval, peer)

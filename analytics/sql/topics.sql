@@ -1,6 +1,7 @@
 -- The metrics of topics that have subscribers at an interval's end, or events in it.
 --
--- Sums of arrivals are null where a reporter's are unknown: they may have been of any topic.
+-- Sums of arrivals are null where a reporter's are unknown: they may have been of any topic. In a
+-- sample of messages and topics, counts of messages are unknown, and a topic without a row may have any.
 --
 -- by interval: structure, hits, receptions, unreported
 -- by message: publications
@@ -24,7 +25,9 @@ WITH graph AS (
 ), partly AS (
     SELECT DISTINCT interval, true AS _partly_listed FROM unreported WHERE receptions
 ), seen AS (
-    SELECT *, known('receptions') AND known('duplicates') AND _partly_listed IS NULL AS _all_listed
+    SELECT *, known('receptions') AND known('duplicates') AND NOT known('sample')
+        AND _partly_listed IS NULL AS _all_listed,
+        CASE WHEN NOT known('sample') THEN 0 END AS _none
     FROM graph
     FULL JOIN of_topics USING (interval, topic)
     FULL JOIN arrivals USING (interval, topic)
@@ -34,12 +37,13 @@ WITH graph AS (
 SELECT
     * REPLACE (
         CASE WHEN known('presence') AND known('subscriptions')
-            THEN coalesce(subscribers, 0) END AS subscribers,
+            THEN coalesce(subscribers, _none) END AS subscribers,
         CASE WHEN known('presence') AND known('subscriptions') AND known('links')
-            THEN coalesce(topic_links, 0) END AS topic_links,
+            THEN coalesce(topic_links, _none) END AS topic_links,
         CASE WHEN known('presence') AND known('subscriptions') AND known('links')
-            THEN coalesce(components, 0) END AS components,
-        CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications
+            THEN coalesce(components, _none) END AS components,
+        CASE WHEN known('publications') AND NOT known('sample') THEN coalesce(publications, 0) END
+            AS publications
     ),
     CASE WHEN _all_listed THEN coalesce(_repeated, 0) END AS duplicates,
     CASE WHEN _all_listed AND coalesce(_unclear, 0) = 0

@@ -18,7 +18,7 @@ from vizpub.ingest.tasks.frames import frame_of_files
 from vizpub.ingest.tasks.sink import PassThrough
 from vizpub.ingest.tasks.staged import UNREPORTED
 from vizpub.ingest.tasks.steps import StepInput, TaskBlock, cut_blocks
-from vizpub.model.run import DUPLICATES
+from vizpub.model.run import DUPLICATES, SAMPLED
 from vizpub.model.tables import PRESENCE
 from vizpub.runstore.manifest import Part
 from vizpub.runstore.store import StoredTable
@@ -37,7 +37,9 @@ def measure(job: Job) -> None:
         first=max(job.plan.boundary.interval, job.clock.first),
         last=job.clock.last,
         ticks=job.clock.ticks_per_interval,
-        known=job.tables | ({"duplicates"} if job.is_known(DUPLICATES) else set()),
+        known=job.tables
+        | ({"duplicates"} if job.is_known(DUPLICATES) else set())
+        | (set() if job.is_known(SAMPLED) else {"sample"}),
         since=since,
         begins=job.clock.first,
         measures=job.measuring.measures,

@@ -14,10 +14,11 @@ from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.tables.delimited import COLUMNS, TableSource
 from vizpub.ingest.sources.tables.user_columns import LEFT_OUT
 from vizpub.ingest.sources.vizpub import Vizpub
+from vizpub.ingest.sources.xatu import Xatu
 from vizpub.model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (
-    *(Reports(), Libp2p(), Interop(), Hermes(), Bctrace()),
+    *(Reports(), Libp2p(), Interop(), Hermes(), Xatu(), Bctrace()),
     *(Vizpub(), Nebula(), Deliveries(), Edges(), Lines()),
 )
 

@@ -80,7 +80,7 @@ class SourceOptions:
     gap_tolerance: int = 0
     """Consecutive missing reports of a peer that are bridged."""
     only: str | None = None
-    """The run to read where the input holds several."""
+    """The run, or the network, to read where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that do not report themselves."""
     message_window: int | None = None
@@ -111,7 +111,8 @@ class RunDescription:
     """The source marks its end: open periods end after the last interval."""
     unknown: tuple[str, ...] = ()
     """Facts that the source does not report, as text for users; includes
-    vizpub.model.run.DUPLICATES where it lists first arrivals only.
+    vizpub.model.run.DUPLICATES where it lists first arrivals only, and SAMPLED where it leaves out
+    messages and topics.
     """
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
@@ -138,6 +139,7 @@ class ObservedTables:
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders those of a message, peer and tick), first?, hop?,
                    subscribed? (the peer to the topic then, where it says so itself)
+    sizes          message, interval, tick, bytes                  (as those who received it say)
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)
 
@@ -163,6 +165,7 @@ class ObservedTables:
     gauges: str | None = None
     publications: str | None = None
     receptions: str | None = None
+    sizes: str | None = None
     rejections: str | None = None
     unreported: str | None = None
     functions: tuple[Step, ...] = ()

@@ -49,6 +49,7 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "rejections": pa.schema(
         [*_names("message", "topic", "peer", "previous_hop"), *_AT, *_names("reason")]
     ),
+    "sizes": pa.schema([*_names("message"), *_AT[1:], ("bytes", pa.int64())]),
     "names": NAMES,
     "quarantine": QUARANTINE.arrow,
 }

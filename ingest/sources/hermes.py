@@ -30,8 +30,11 @@ from vizpub.ingest.sources.base import (
     Tallies,
 )
 from vizpub.ingest.sources.libp2p.events import (
+    CONTROL,
     CONTROL_CHARACTER,
+    ControlEntry,
     EventType,
+    RpcEntries,
     TraceEvent,
     rows_of_event,
 )
@@ -60,15 +63,29 @@ _TYPES = {
     "leave_topic": EventType.LEAVE,
 }
 """The type of an event by its sub-type."""
-_BASE = ("timestamp", "type", "producerid", "subtype")
+_WAYS = {"in": EventType.RECV_RPC, "out": EventType.SEND_RPC, "drop": EventType.DROP_RPC}
+"""The type of an RPC by its direction."""
+_BASE = ("timestamp", "type", "producerid")
+_SUBTYPE, _DIRECTION, _IDS, _PEERS = "subtype", "direction", "msgids", "pxpeers"
+_SENT = "sent_msg"
 _PEER, _TOPIC, _MESSAGE = "remotepeerid", "topic", "msgid"
 _COLUMNS = {
     frozenset({*_BASE, *more})
     for more in (
-        (_PEER,),
-        (_PEER, _TOPIC),
-        (_PEER, _TOPIC, _MESSAGE, "local", "msgsize", "seqno"),
-        (_TOPIC,),
+        (_SUBTYPE, _PEER),
+        (_SUBTYPE, _PEER, _TOPIC),
+        (_SUBTYPE, _PEER, _TOPIC, _MESSAGE, "local", "msgsize", "seqno"),
+        (_SUBTYPE, _TOPIC),
+        *(
+            (_DIRECTION, _PEER, "isog", *of_rpc)
+            for of_rpc in (
+                (_TOPIC, _IDS, "msgs"),
+                (_IDS, "msgs"),
+                (_TOPIC, _PEERS),
+                (_TOPIC, _MESSAGE),
+                (_TOPIC, _IDS),  # as early versions called the id of a sent message
+            )
+        ),
     )
 }
 """The columns of each kind of file, as `_plain` writes them."""
@@ -94,10 +111,6 @@ class Hermes(Libp2p):
     """The source `hermes`: a Libp2p whose reader takes Parquet."""
 
     name = "hermes"
-    unknown = (
-        "traffic (its counts are in files that are not read)",
-        "connections that carry no GossipSub stream",
-    )
     options = frozenset({"interval_us", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -106,7 +119,8 @@ class Hermes(Libp2p):
         kinds = {_plain_name(field.name): field.type for field in schema or ()}
         if schema is None or frozenset(kinds) not in _COLUMNS or len(kinds) < len(schema):
             return None
-        texts = [kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds]
+        named = (*_BASE[1:], _SUBTYPE, _DIRECTION, _PEER, _TOPIC, _MESSAGE)
+        texts = [kinds[name] for name in named if name in kinds]
         # Without Arrow's own schema, dictionaries are text, too.
         are_texts = all(pa.types.is_string(of) or pa.types.is_large_string(of) for of in texts)
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
@@ -123,9 +137,31 @@ class Hermes(Libp2p):
         """Combine the tallies like Libp2p; files of one peer overlap in time, so none is a copy."""
         return {**super().combine_tallies(tallies), "copies": None}
 
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
+        """Describe the run like Libp2p, with what the input lacks."""
+        tables = TraceTally.of(counted).tables
+        unknown = (
+            "traffic, but for messages sent" if tables[_SENT] else "traffic",
+            "GRAFT and subscriptions among control messages"
+            if _has_entries(tables)
+            else "control messages",
+            "connections that carry no GossipSub stream",
+        )
+        return replace(super().describe(counted, options), unknown=unknown)
+
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
-        """Return the tables of Libp2p without traffic."""
-        return replace(super().observe(run, options), traffic=None, control=None)
+        """Return the tables of Libp2p; of traffic only the messages sent."""
+        observed, tables = super().observe(run, options), TraceTally.of(run.totals).tables
+        sent = f"SELECT peer, interval, publication_messages_sent FROM ({observed.traffic})"
+        return replace(
+            observed,
+            traffic=sent if tables[_SENT] else None,
+            control=observed.control if _has_entries(tables) else None,
+        )
+
+
+def _has_entries(tables: Mapping[str, int]) -> bool:
+    return any(tables.get(kind) for kind in CONTROL)
 
 
 @dataclass(frozen=True)
@@ -173,11 +209,15 @@ def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEv
 
     Raises: RecordRefused.
     """
-    subtype, peer, time = _text(values, "subtype"), _text(values, "producerid"), values["timestamp"]
+    is_rpc = _DIRECTION in values
+    subtype = "" if is_rpc else _text(values, _SUBTYPE)
+    peer, time = _text(values, "producerid"), values["timestamp"]
     if time is None:
         raise RecordRefused("missing value: timestamp")
     if not 0 <= time <= INT64 // _NS:
         raise RecordRefused("negative timestamp" if time < 0 else "timestamp too large")
+    if is_rpc:
+        return [_rpc_of_row(values, tally, TraceEvent(EventType.RECV_RPC, peer, time * _NS))]
     if (kind := _TYPES.get(subtype)) is None:
         count_name(tally.unknown, f"events of type {subtype}")
         return []
@@ -188,6 +228,26 @@ def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEv
     if kind == EventType.DELIVER and remote_peer == peer:
         return [TraceEvent(EventType.PUBLISH, peer, time * _NS, None, topic, message), event]
     return [event]
+
+
+def _rpc_of_row(values: Mapping[str, Any], tally: TraceTally, event: TraceEvent) -> TraceEvent:
+    """Return the event of an RPC with one entry, or one message. Raises: RecordRefused."""
+    direction = _text(values, _DIRECTION)
+    if (way := _WAYS.get(direction)) is None:
+        raise RecordRefused(f"unknown direction: {direction}")
+    # The type in files of peer exchange was once that of sent messages.
+    kind = "prune" if _PEERS in values else _text(values, "type")
+    if kind == _SENT:
+        entries = RpcEntries(messages=1)
+    elif kind in CONTROL:
+        topic = _text(values, _TOPIC) if _TOPIC in values else None
+        ids = values.get(_PEERS) if kind == "prune" else values.get(_IDS)
+        entries = RpcEntries(control=(ControlEntry(kind, topic, len(ids or ())),))
+    else:
+        raise RecordRefused(f"unknown type: {kind}")
+    tally.tables[kind] += 1
+    event.type, event.other, event.entries = way, _text(values, _PEER), entries
+    return event
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

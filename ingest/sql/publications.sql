@@ -13,13 +13,14 @@ WITH reported AS (
 ), heard AS (
     SELECT
         message, max(topic) AS topic, max(publisher) AS publisher,
-        min(interval) AS interval, min(tick) AS tick
+        min(interval) AS interval, min(tick) AS tick,
+        max(bytes) AS bytes
     FROM staged.claims
     WHERE NOT is_report
     GROUP BY message
 ), said AS (
     SELECT
-        message, r.time_us, r.bytes, coalesce(r.is_report, false) AS publication_known,
+        message, r.time_us, coalesce(r.bytes, h.bytes) AS bytes, coalesce(r.is_report, false) AS publication_known,
         coalesce(r.topic, h.topic) AS topic,
         coalesce(r.publisher, h.publisher) AS publisher,
         coalesce(r.interval, h.interval) AS interval,

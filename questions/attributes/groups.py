@@ -135,7 +135,7 @@ WITH {valued}, members AS (
     UNION SELECT interval, topic, "group" FROM arrived
 )
 SELECT k.topic, k.interval, k."group",
-    CASE WHEN $has_members THEN coalesce(subscribers, 0) END AS subscribers,
+    CASE WHEN $has_members THEN coalesce(subscribers, $none) END AS subscribers,
     CASE WHEN $has_messages THEN coalesce(publications, 0) END AS publications,
     hit_ratio, hit_ratio_mean,
     CASE WHEN $all_listed THEN coalesce(repeated, 0) END AS duplicates
@@ -302,8 +302,11 @@ def topics_by_group(run: NamedRun, key: str, where: Where) -> pa.Table:
         **same,
         topic=part_of(run, where)["topic"],
         has_members=run.facts.knows("subscriptions") and run.facts.knows("presence"),
-        has_messages=run.stored.has("metrics/messages"),
-        all_listed=run.stored.has("receptions") and run.facts.knows(DUPLICATES),
+        none=None if run.facts.is_sample else 0,
+        has_messages=run.stored.has("metrics/messages") and not run.facts.is_sample,
+        all_listed=run.stored.has("receptions")
+        and run.facts.knows(DUPLICATES)
+        and not run.facts.is_sample,
     )
 
 

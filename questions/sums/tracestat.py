@@ -142,6 +142,8 @@ class Tracestat:
     def _knows(self, name: str) -> bool:
         if name in _RPCS or name in self._of_traffic:
             return name in self._of_traffic
+        if self.run.facts.is_sample:
+            return False
         if name == "duplicates":
             return self._lists_duplicates
         if name in ("published", "delivered_and_own"):
@@ -177,8 +179,11 @@ class Tracestat:
             yield from batches
 
     def control(self) -> Figures:
-        """control_ihave_sent and others: control messages by kind; none where these are unknown."""
-        if not self.run.stored.has("control"):
+        """control_ihave_sent and others: control messages by kind; none where these are unknown, as
+        over all topics of a sample.
+        """
+        sampled = self._topic is None and self.run.facts.is_sample
+        if sampled or not self.run.stored.has("control"):
             return {}
         rows = read_answer(self.run.stored, _CONTROL, topic=self._topic).to_pylist()
         ways = ("sent", "received", "dropped")

@@ -41,9 +41,11 @@ COLUMNS = {
     "join_leave": ("Topic",),
     "graft_prune": ("RemotePeerID", "Topic"),
 }
+WAYS = {"recvRPC": "in", "sendRPC": "out", "dropRPC": "drop"}
 TAGGED = {
     "ProducerID": "producer_id", "SubType": "sub_type", "RemotePeerID": "remote_peer_id",
     "MsgID": "msg_id", "MsgSize": "msg_size", "SeqNo": "seq_no",
+    "IsOg": "is_og", "MsgIDs": "msg_ids", "PxPeers": "px_peers",
 }  # fmt: skip
 Rows = list[dict[str, Any]]
 
@@ -70,6 +72,32 @@ def as_hermes(event: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     return file, {name: values[name] for name in chosen}
 
 
+def entries_of(event: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The kinds of files and the rows of the entries and sent messages of an RPC."""
+    (what,) = event.keys() & WAYS.keys() or [None]
+    if what is None:
+        return []
+    meta, way = event[what]["meta"], WAYS[what]
+    other = event[what].get("receivedFrom") or event[what].get("sendTo")
+    found: list[tuple[str, dict[str, Any]]] = []
+    for kind in ("ihave", "iwant", "idontwant"):
+        for entry in meta.get("control", {}).get(kind, ()):
+            ids = [b64decode(one).hex() for one in entry["messageIDs"]]
+            topic = {"Topic": entry["topic"]} if kind == "ihave" else {}
+            found.append((kind, {**topic, "MsgIDs": ids, "Msgs": len(ids)}))
+    for entry in meta.get("control", {}).get("prune", ()):
+        peers = [written(peer) for peer in entry.get("peers", ())]
+        found.append(("peer_exchange", {"Topic": entry["topic"], "PxPeers": peers}))
+    for entry in meta.get("messages", ()) if way == "out" else ():
+        message = {"MsgID": b64decode(entry["messageID"]).hex(), "Topic": entry["topic"]}
+        found.append(("sent_msg", message))
+    base = {
+        "Timestamp": event["timestamp"] // MS, "ProducerID": written(event["peerID"]),
+        "IsOg": False, "Direction": way, "RemotePeerID": written(other),
+    }  # fmt: skip
+    return [(kind, {**base, "Type": kind, **row}) for kind, row in found]
+
+
 @pytest.fixture(scope="module")
 def events(libp2p_small: Path) -> list[dict[str, Any]]:
     lines: list[str] = []
@@ -85,20 +113,23 @@ def taken(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Taken:
     folder, rows = tmp_path_factory.mktemp("hermes"), defaultdict[tuple[str, str], Rows](list)
-    for file, row in filter(None, map(as_hermes, events)):
-        rows[row["ProducerID"], file].append(row)
+    for event in events:
+        for file, row in filter(None, [as_hermes(event), *entries_of(event)]):
+            rows[row["ProducerID"], file].append(row)
     for (peer, file), told in rows.items():
         table = pa.Table.from_pylist(told)
+        if "PxPeers" in table.column_names:
+            table = table.cast(table.schema.set(7, pa.field("PxPeers", pa.list_(pa.string()))))
         if request.param:
             table = table.rename_columns([TAGGED.get(n, n.lower()) for n in table.column_names])
         (folder / peer).mkdir(exist_ok=True)
         pq.write_table(table, folder / peer / f"{file}_1.parquet", row_group_size=500)
-    other = {"Timestamp": [1], "Type": ["ihave"], "ProducerID": ["p"], "IsOg": [True]}
-    pq.write_table(pa.table(other), folder / "ihave_1.parquet")
+    other = {"Timestamp": [1], "Type": ["control_rpc"], "ProducerID": ["p"], "Ihaves": [1]}
+    pq.write_table(pa.table(other), folder / "control_rpc_1.parquet")
     found = take_inventory(None, find_files([str(folder)]), SOURCES)
     assert found.source == "hermes"
     assert len(found.files) == len(rows)
-    assert [Path(path).name for path, _ in found.skipped] == ["ihave_1.parquet"]
+    assert [Path(path).name for path, _ in found.skipped] == ["control_rpc_1.parquet"]
     options = SourceOptions()
     return Taken(SOURCE, staged(SOURCE, found.files, options), options)
 
@@ -138,7 +169,39 @@ def test_events_of_hermes_mean_what_the_trace_means(
         if "rejectMessage" in event
         if event["rejectMessage"]["receivedFrom"] != event["peerID"]
     }
-    assert taken.seen.traffic is None
+
+
+def test_entries_and_sent_messages_of_hermes_are_counted(
+    taken: Taken, events: list[dict[str, Any]]
+) -> None:
+    first = min(event["timestamp"] for event in events) // (1000 * MS)
+    ways = {"in": "received", "out": "sent", "drop": "dropped"}
+    counted: Counter[tuple[Any, ...]] = Counter()
+    sent: Counter[tuple[Any, ...]] = Counter()
+    for event in events:
+        interval = event["timestamp"] // (1000 * MS) - first
+        for file, row in entries_of(event):
+            of = row["ProducerID"], interval
+            if file == "sent_msg":
+                sent[of] += 1
+                continue
+            kind = {"peer_exchange": "prune"}.get(file, file)
+            key = *of, kind, row.get("Topic"), ways[row["Direction"]]
+            counted[("messages", *key)] += 1
+            counted[("ids", *key)] += len(row.get("MsgIDs", row.get("PxPeers")))
+    told: Counter[tuple[Any, ...]] = Counter()
+    for row in taken.records("control"):
+        for column, value in row.items():
+            what, _, way = column.partition("_")
+            if what in ("messages", "ids") and value:
+                key = row["peer"], row["interval"], row["kind"], row["topic"], way
+                told[(what, *key)] += value
+    assert told == +counted
+    traffic = taken.records("traffic")
+    assert Counter(
+        {(row["peer"], row["interval"]): row["publication_messages_sent"] for row in traffic}
+    ) == sent | Counter({(row["peer"], row["interval"]): 0 for row in traffic})
+    assert {row["rpcs_sent"] for row in traffic} == {None}
 
 
 def test_times_of_hermes_are_milliseconds(taken: Taken, events: list[dict[str, Any]]) -> None:
@@ -176,6 +239,25 @@ def test_bad_rows_of_hermes_are_quarantined(tmp_path: Path) -> None:
     assert [row[1:3] for row in taken.quarantine] == expected
     assert [row["dst"] for row in taken.tables["links"].to_pylist()] == ["you"]
     assert taken.counted["unknown"] == {"events of type bend": 1}
+
+
+def test_bad_rpcs_of_hermes_are_quarantined(tmp_path: Path) -> None:
+    sound = {"timestamp": 5, "type": "iwant", "producer_id": "me", "is_og": True}
+    sound |= {"direction": "in", "remote_peer_id": "you", "msg_ids": ["a", "b"], "msgs": 2}
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"direction": "unknown"}, "unknown direction: unknown"),
+        ({"type": "i_want"}, "unknown type: i_want"),
+        ({"remote_peer_id": ""}, "missing value: remotepeerid"),
+    ]
+    told = [sound, *(sound | change for change, _ in changes), sound | {"msg_ids": None}]
+    pq.write_table(pa.Table.from_pylist(told), tmp_path / "iwant_1.parquet")
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
+    taken = staged(SOURCE, found.files, SourceOptions())
+    assert [row[1:3] for row in taken.quarantine] == [
+        (number, why) for number, (_, why) in enumerate(changes, 2)
+    ]
+    (row,) = taken.tables["control"].to_pylist()
+    assert (row["kind"], row["messages_received"], row["ids_received"]) == ("iwant", 2, 2)
 
 
 @pytest.mark.parametrize(

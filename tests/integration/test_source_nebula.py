@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -83,6 +84,61 @@ def test_crawl_becomes_links_and_peers(tmp_path: Path) -> None:
     assert not taken.staged.quarantine
 
 
+def test_crawls_become_intervals(tmp_path: Path) -> None:
+    crawls = [nx.gnp_random_graph(12, 0.2, seed=seed, directed=True) for seed in range(4)]
+    expected, present, attributes = set(), set(), set()
+    for number, graph in enumerate(crawls):
+        folder = tmp_path / f"day{3 - number}"  # the time counts, not the folder
+        folder.mkdir()
+        begin = f"{folder}/2026-08-2{number}T12:00"
+        told = [peer for peer in graph if (peer + number) % 3]
+        tables = [line(f"p{p}", [f"p{q}" for q in graph[p]]) for p in told]
+        Path(f"{begin}_neighbors.ndjson").write_text("\n".join(tables))
+        if number == 2:
+            continue
+        agent = f"kubo/0.{number // 2}.0"
+        visits = [visit("p1", agent, ["/a"], ""), visit("lone", "", [], "" if number else "io")]
+        Path(f"{begin}_visits.ndjson").write_text("\n".join(visits))
+        expected |= {(number, f"p{p}", f"p{q}") for p in told for q in graph[p]}
+        present |= {(number, f"p{peer}") for peer in told}
+        present |= {(number, f"p{q}") for p in told for q in graph[p]} | {(number, "p1")}
+        present |= {(number, "lone")} if number else set()
+    told = [peer for peer in crawls[2] if (peer + 2) % 3]
+    expected |= {(2, f"p{p}", f"p{q}") for p in told for q in crawls[2][p]}
+    present |= {(2, f"p{p}") for p in told} | {(2, f"p{q}") for p in told for q in crawls[2][p]}
+    attributes = {
+        ("p1", "agent", "kubo/0.0.0", 0), ("p1", "agent", "kubo/0.1.0", 3),
+        ("p1", "client", "kubo", 0), ("p1", "protocols", "/a", 0), ("p1", "dialable", "true", 0),
+        ("lone", "dialable", "false", 0), ("lone", "dialable", "true", 1),
+    }  # fmt: skip
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
+    options = SourceOptions()
+    taken = Taken(SOURCE, staged(SOURCE, found.files, options), options)
+    assert taken.told.clock == Clock(1, None, 0, 3)
+    assert set(of_crawls(taken, "links", "src", "dst")) == expected
+    assert set(of_crawls(taken, "presence", "peer")) == present
+    assert taken.rows("attributes") == attributes
+    assert taken.rows("peers") == {(f"p{peer}",) for peer in range(12)}
+
+
+def of_crawls(taken: Taken, table: str, *names: str) -> Iterator[tuple[object, ...]]:
+    """The number of each crawl with the names in rows of periods."""
+    for row in taken.records(table):
+        end = 4 if row["valid_to"] == OPEN else row["valid_to"]
+        assert end == row["valid_from"] + 1
+        yield row["valid_from"], *(row[name] for name in names)
+
+
+def test_visits_alone_give_presence_and_attributes(tmp_path: Path) -> None:
+    visits = [visit("a", "kubo/1", ["/a"], ""), visit("b", "", [], "io")]
+    (tmp_path / "x_visits.ndjson").write_text("\n".join(visits))
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
+    taken = Taken(SOURCE, staged(SOURCE, found.files, SourceOptions()), SourceOptions())
+    assert taken.rows("presence") == {("a", 0, OPEN)}
+    assert taken.seen.links is None
+    assert "links" in taken.told.unknown
+
+
 def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
     bad = [
         ("[]", "not one JSON object"),
@@ -115,7 +171,7 @@ def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=naming(tmp_path / "a", tmp_path / "b", TWO_CRAWLS)):
         SOURCE.splits(found.files)
     with pytest.raises(InputError, match=NO_TABLE):
-        SOURCE.describe({"peers": 0, "partial": 0}, SourceOptions())
+        SOURCE.describe({"peers": 0, "partial": 0, "visits": 0}, SourceOptions())
 
 
 def test_spoilt_lines_are_taken_or_refused(tmp_path: Path) -> None:

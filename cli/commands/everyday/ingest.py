@@ -76,7 +76,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             metavar="RUN",
-            help="The run to ingest if the input holds several.",
+            help="The run, or Xatu's network, to ingest if the input holds several.",
             rich_help_panel=RARE,
         ),
     ] = None

@@ -59,6 +59,14 @@ class TraceTally(RecordTally):
     """Nodes by what they run."""
     parameters: dict[str, Any] | None = None
     """Those of the run, where a file has them; these three are of the source interop alone."""
+    tables: Counter[str] = field(default_factory=Counter)
+    """Parts of the input by table (xatu), or records by kind of entry (hermes)."""
+    networks: Counter[str] = field(default_factory=Counter)
+    """Records by network."""
+    repeated: int = 0
+    """Records that another version of the same one replaces."""
+    unjoined: int = 0
+    """Control entries whose RPC is not in the input; these three are of the source xatu alone."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
     times: RecordTimes = field(default_factory=lambda: RecordTimes(0))

@@ -49,7 +49,9 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "gauges": GAUGES,
     **{
-        name: of for name, of in OBSERVED.items() if name not in ("presence", "roles", "attributes")
+        name: of
+        for name, of in OBSERVED.items()
+        if name not in ("presence", "roles", "attributes", "sizes")
     },
 }
 """The folded tables.
@@ -57,7 +59,7 @@ TABLES: dict[str, pa.Schema] = {
 peers      each that reports, from its first event (valid_from) to its last; the first time another
            peer closed a stream to it after that, null = none did, and which peers still hold
            a stream to it (null = not needed)
-named      streams from src to a peer that has no event of its own so far
+named      links from src to a peer that has no event of its own so far
 links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
@@ -82,7 +84,7 @@ class EventFold(KeyFold):
 
     def begin(self, key: str) -> None:
         """Start a peer."""
-        self._peer = _FoldedPeer(key, self.rows, self._interval_us)
+        self._peer = FoldedPeer(key, self.rows, self._interval_us)
 
     def take(self, row: InputRow) -> None:
         """Take the next event of the peer, or of another peer's stream to it."""
@@ -131,7 +133,7 @@ class AttributedFold(EventFold):
             super().take(row)
 
 
-class _FoldedPeer:
+class FoldedPeer:
     """The state of the current peer, including the streams of others to it."""
 
     def __init__(self, name: str, rows: RowsByTable, interval_us: int) -> None:
@@ -141,7 +143,7 @@ class _FoldedPeer:
         """First and last time of its events by file; empty = no event yet."""
         self._end: int | None = None
         self._named = 0
-        self._streams, self._mesh, self._topics, self._held = (_OpenPeriods(name) for _ in range(4))
+        self._streams, self._mesh, self._topics, self._held = (OpenPeriods(name) for _ in range(4))
         self._traffic = _PeerTraffic(name, rows)
         self._published: set[str | None] = set()
         self._arrivals = 0
@@ -214,19 +216,22 @@ class _FoldedPeer:
         if event.type == EventType.LEAVE:
             self._rows["subscriptions"] += self._topics.end((event.topic,), at)
             return
-        stream = (event.peer,)
+        stream = event.peer, STREAMS
         if event.type == EventType.STREAM_OPENED:
             self._held.begin(stream, at)
-            return
-        ended = self._held.end(stream, at)
+        else:
+            self._let_go(self._held.end(stream, at), at)
+
+    def _let_go(self, links: list[tuple[Any, ...]], at: int) -> None:
+        """Take the end of links of another peer to this one."""
         if not self._files:
-            self._name(ended)
+            self._name(links)
         if self._end is None:
             self._end = at
 
-    def _name(self, streams: list[tuple[Any, ...]]) -> None:
-        self._rows["named"] += streams
-        self._named += len(streams)
+    def _name(self, links: list[tuple[Any, ...]]) -> None:
+        self._rows["named"] += ((peer, src, *period) for peer, src, _, *period in links)
+        self._named += len(links)
 
     def leave(self) -> int:
         """End the peer. Return the number of streams to it, if it has no event of its own."""
@@ -252,7 +257,7 @@ class _FoldedPeer:
         return None
 
 
-class _OpenPeriods:
+class OpenPeriods:
     """Things that a peer opens and closes. Repeated opening and closing is ignored; a period that
     ends in the tick in which it began lasts one tick.
     """

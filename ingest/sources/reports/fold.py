@@ -47,7 +47,7 @@ TABLES: dict[str, pa.Schema] = {
         ]
     ),
     CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
-    **{name: schema for name, schema in OBSERVED.items() if name != "rejections"},
+    **{name: schema for name, schema in OBSERVED.items() if name not in ("rejections", "sizes")},
 }
 """The folded tables.
 

@@ -1,0 +1,5 @@
+"""Xatu's tables of libp2p events, as Parquet."""
+
+from vizpub.ingest.sources.xatu.source import Xatu
+
+__all__ = ["Xatu"]
