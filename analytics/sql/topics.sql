@@ -43,7 +43,8 @@ SELECT
         CASE WHEN known('presence') AND known('subscriptions') AND known('links')
             THEN coalesce(components, _none) END AS components,
         CASE WHEN known('publications') AND NOT known('sample') THEN coalesce(publications, 0) END
-            AS publications
+            AS publications,
+        CASE WHEN known('rejections') THEN rejected_publications END AS rejected_publications
     ),
     CASE WHEN _all_listed THEN coalesce(_repeated, 0) END AS duplicates,
     CASE WHEN _all_listed AND coalesce(_unclear, 0) = 0

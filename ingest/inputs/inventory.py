@@ -110,7 +110,8 @@ def check_options(source: Source, options: SourceOptions) -> None:
     set_options = (f.name for f in fields(options) if getattr(options, f.name) != f.default)
     for name in set_options:
         if name not in source.options:
-            option = "--" + name.removesuffix("_us").replace("_", "-")
+            spelled = {"only": "input-run", "interval_us": "interval"}.get(name, name)
+            option = "--" + spelled.replace("_", "-")
             raise UseError(f"{option} does not apply to source '{source.name}': leave it out")
 
 

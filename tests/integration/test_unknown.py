@@ -70,17 +70,20 @@ def test_unknown_rejections_are_null_and_leave_no_message_out(peers: pa.Table) -
     told = {"publications": published, "receptions": arrived, "subscriptions": taken}
     (row,) = (found := message_tables(told)["metrics/messages"]).to_pylist()
     assert (row["rejections"], row["hit_ratio"]) == (None, 0.5)
-    of_overlay = metrics(
+    measured = metrics(
         "duplicates",
         peers=peers,
         subscriptions=taken,
         receptions=arrived,
         publications=published,
         metrics__messages=found,
-    )["metrics/overlay"]
+    )
+    of_overlay, of_topics = measured["metrics/overlay"], measured["metrics/topics"]
     assert of_overlay[0,]["hit_ratio"] == 0.5
     assert of_overlay[0,]["publications"] == 1
-    assert all("rejected_publications" not in row for row in of_overlay.values())
+    assert of_topics[0, 0]["publications"] == 1
+    rows = [*of_overlay.values(), *of_topics.values()]
+    assert all("rejected_publications" not in row for row in rows)
 
 
 def test_peer_with_unreported_receptions_is_not_eligible() -> None:
