@@ -127,6 +127,11 @@ SYSTEMS = {
         "ScribeChord",
         "A multicast tree per topic on Chord (Vivoli et al. 2019).",
     ),
+    "spidercast": _Entry(
+        "vizpub.simulators.protocols.spidercast.system",
+        "SpiderCast",
+        "Neighbours that cover each topic (Chockler et al. 2007).",
+    ),
 }
 
 

@@ -64,6 +64,23 @@ class TestMesh:
             assert nx.reciprocity(mesh) == 1
             assert min(degree for _, degree in mesh.out_degree) >= min(4, len(mesh) - 1)
 
+    def test_mesh_stays_symmetric_while_peers_come_and_go_and_messages_are_lost(self) -> None:
+        """But for what is on its way at the end of an interval."""
+        changing = {
+            "churn": "exponential:40s,down=10s,crash=0.5",
+            "interest": "exponential:30s,pause=10s",
+            "latency": "uniform:5ms,high=100ms",
+            "loss": 0.02,
+        }
+        run = Simulated("gossipsub", **{**WORLD, "intervals": 40, **changing})
+        links = one_way = 0
+        for interval in range(10, 40):
+            for topic in "01":
+                edges = {*run.graph("mesh", topic, interval).edges}
+                links += len(edges)
+                one_way += sum((other, peer) not in edges for peer, other in edges)
+        assert 0 < one_way < 0.02 * links
+
     def test_pruned_peer_is_not_grafted_before_its_backoff_ends(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
