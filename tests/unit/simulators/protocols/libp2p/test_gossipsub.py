@@ -38,6 +38,7 @@ class TestMesh:
     def test_mesh_is_symmetric_connected_and_within_its_bounds(
         self, bounds: dict[str, Any]
     ) -> None:
+        """Between heartbeats a mesh may exceed D_high by peers that the peer itself dialled."""
         run = Simulated("gossipsub", **{**WORLD, "publications": "none"}, **bounds)
         parameters = run.system.parameters
         for topic in "01":
