@@ -189,6 +189,8 @@ def _bounds(described: inspect.IntType | inspect.FloatType) -> str:
             return f" of at least {low:,}"
         case (None, None, above):
             return f" above {above:,}"
+        case (None, high, _):
+            return f" of at most {high:,}"
         case (low, high, _):
             return f" from {low:,} to {high:,}"
 

@@ -87,10 +87,20 @@ SYSTEMS = {
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
+    "floodsub": _Entry(
+        "vizpub.simulators.protocols.libp2p.pubsub",
+        "Floodsub",
+        "Flooding among the connected subscribers of a topic (libp2p).",
+    ),
     "gossip": _Entry(
         "vizpub.simulators.protocols.gossip.system",
         "Gossip",
         "Gossip by what neighbours subscribe to, on a given topology (Ferretti 2012).",
+    ),
+    "gossipsub": _Entry(
+        "vizpub.simulators.protocols.libp2p.gossipsub",
+        "Gossipsub",
+        "A mesh per topic and gossip beside it (libp2p's gossipsub v1.1).",
     ),
     "hyparview": _Entry(
         "vizpub.simulators.protocols.hyparview.system",
@@ -116,6 +126,11 @@ SYSTEMS = {
         "vizpub.simulators.protocols.scribe.on_chord",
         "ScribeChord",
         "A multicast tree per topic on Chord (Vivoli et al. 2019).",
+    ),
+    "spidercast": _Entry(
+        "vizpub.simulators.protocols.spidercast.system",
+        "SpiderCast",
+        "Neighbours that cover each topic (Chockler et al. 2007).",
     ),
 }
 

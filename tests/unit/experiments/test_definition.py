@@ -17,6 +17,7 @@ from vizpub.experiments.definition import (
 from vizpub.experiments.results import ExperimentResults, check_metric
 from vizpub.experiments.runs import ExperimentFolder, planned_runs
 from vizpub.model.errors import InputError, UnknownName
+from vizpub.simulators.engine.systems import SYSTEMS
 
 TEXT = """
 title = "T"
@@ -169,7 +170,7 @@ class TestShipped:
     def test_shipped_experiments_are_these(self) -> None:
         names = ["broadcast-or-tree", "chapter-5", "chord-lookups", "chord-scribe"]
         names += ["designed-and-grown", "dissemination", "dissemination-of-all"]
-        names += ["dissemination-under-churn", "hyparview", "table-4.3"]
+        names += ["dissemination-under-churn", "hyparview", "survey", "table-4.3"]
         assert shipped_names() == names
 
     @pytest.mark.parametrize("name", shipped_names())
@@ -187,6 +188,12 @@ class TestShipped:
         experiment = read_experiment(name, "small")
         for group in experiment.groups:
             assert experiment.plan(group, 1).seed == 1
+
+    def test_survey_has_every_system_that_brings_publications_to_subscribers(self) -> None:
+        systems = {system.system for system in read_experiment("survey").content.systems}
+        others = {"channels", "chord", "cyclon", "pastry"}
+        assert systems >= SYSTEMS.keys() - others
+        assert not systems & others
 
     def test_systems_of_the_dissemination_of_all_share_their_world(self) -> None:
         for scale in ("small", "full"):
