@@ -58,8 +58,8 @@ from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.model.errors import UnknownName, UseError, VizpubError
 from vizpub.model.progress import WAITS
-from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
+from vizpub.runstore.stores.place import folder_of
 
 
 class _Program(CommandGroup):
@@ -180,6 +180,30 @@ class _MessageOptions:
     ] = "text"
 
 
+@dataclass(frozen=True)
+class _StoreOptions:
+    """The server of a workspace in S3."""
+
+    s3_endpoint: Annotated[
+        str,
+        typer.Option(
+            envvar="AWS_ENDPOINT_URL",
+            metavar="URL",
+            help="Server of s3://… that is not Amazon's.",
+            rich_help_panel=RARE,
+        ),
+    ] = ""
+    s3_region: Annotated[
+        str,
+        typer.Option(
+            envvar="AWS_REGION",
+            metavar="NAME",
+            help="Region of the bucket (default: us-east-1).",
+            rich_help_panel=RARE,
+        ),
+    ] = ""
+
+
 @app.callback()
 @command
 def vizpub(
@@ -191,9 +215,10 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="Folder of the runs and the local Neo4j.",
+            help="Folder of the runs and the local Neo4j, or s3://BUCKET/PREFIX for the runs.",
         ),
     ] = Path("vizpub-data"),
+    s3: _StoreOptions = _StoreOptions(),
     config: Annotated[
         Path | None,
         typer.Option(
@@ -224,6 +249,7 @@ def vizpub(
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     ctx.with_resource(configuration(ctx).in_environment())
+    workspace = folder_of(workspace, s3.s3_endpoint, s3.s3_region)
     ctx.obj = Settings(
         workspace,
         debug=messages.debug,
@@ -233,7 +259,6 @@ def vizpub(
         json_log=messages.log_format == "json",
         config=config,
     )
-    check_workspace(workspace)
     _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")
