@@ -29,6 +29,7 @@ from vizpub.cli.commands.live.report import report
 from vizpub.cli.commands.live.tell import tell
 from vizpub.cli.commands.live.watch import watch
 from vizpub.cli.commands.neo4j import neo4j
+from vizpub.cli.commands.runs.archive import copy as copy_run
 from vizpub.cli.commands.runs.archive import export as export_archive
 from vizpub.cli.commands.runs.archive import import_ as import_archive
 from vizpub.cli.commands.runs.check_run import check_run
@@ -268,7 +269,7 @@ def vizpub(
 RUNS = command_group(
     "runs",
     with_examples(
-        "List, show, check, settle, back up and remove runs.",
+        "List, show, check, settle, copy, back up and remove runs.",
         "vizpub runs list",
         "vizpub runs show monday",
         "vizpub runs settle lab",
@@ -282,6 +283,7 @@ RUNS = command_group(
     files=list_files,
     check=check_run,
     settle=settle,
+    copy=copy_run,
     export=export_archive,
     remove=remove,
 )

@@ -341,9 +341,8 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
     size = sum(size for size, _ in archive.list.files.values())
     free = shutil.disk_usage(writer.directory.parent).free
     if size > free:
-        raise UseError(
-            f"the run has {size:,} bytes, and {writer.directory.parent} has {free:,} left"
-        )
+        left = f"and {writer.directory.parent} has {free:,} left"
+        raise UseError(f"the run has {size:,} bytes, {left}")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from vizpub.model.errors import StoreBroken
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import REACH, Manifest, Part, StoredFile
-from vizpub.runstore.stores.copies import OTHER_BYTES, bring, crc_of
+from vizpub.runstore.stores.copies import bring, crc_of
 from vizpub.runstore.stores.place import store_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 OTHER_PAGE = "CRC checksum verification failed"
 """What Parquet says of a page; only stored files are read so that it looks."""
+
+OTHER_BYTES = "its bytes are not those that were written"
 
 OUTSIDE = "lie outside the run's directory"
 

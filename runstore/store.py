@@ -310,9 +310,9 @@ def run_names(workspace: Path) -> list[str]:
     """
     folder = folder_of(workspace) / "runs"
     if store := store_of(folder.parent):
-        names, keys = store.folders("runs"), "runs/{}/" + FILE
+        names = store.folders("runs")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = pool.map(store.find, map(keys.format, names))
+            found = pool.map(store.find, [f"runs/{name}/{FILE}" for name in names])
             return sorted(name for name, there in zip(names, found, strict=True) if there)
     try:
         names = os.listdir(folder)
@@ -337,9 +337,9 @@ def current_manifest(directory: Path) -> Manifest:
     store = store_of(directory.parent.parent)
     if store is None:
         return manifest_in(directory)
-    found = store.find(name := f"runs/{directory.name}/{FILE}")
+    found = store.find(f"runs/{directory.name}/{FILE}")
     if found is None:
-        raise FileNotFoundError(f"{store.url}/{name}")
+        raise FileNotFoundError(f"{store.url}/runs/{directory.name}/{FILE}")
     return manifest_in(directory, found.content)
 
 

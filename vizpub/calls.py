@@ -101,7 +101,8 @@ def runs(workspace: Path | str = _WORKSPACE) -> Frame:
     from vizpub.runstore.stores.place import folder_of
 
     folder = folder_of(workspace)
-    return Frame(f"runs of {workspace}", runs_table(stored_runs(folder), retired_collections(folder)))
+    table = runs_table(stored_runs(folder), retired_collections(folder))
+    return Frame(f"runs of {workspace}", table)
 
 
 def compare(  # noqa: PLR0913 - the options of a command

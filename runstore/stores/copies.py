@@ -21,7 +21,7 @@ from vizpub.runstore.manifest import FILE, StoredFile, read_manifest
 from vizpub.runstore.stores.objects import Objects
 from vizpub.runstore.stores.place import STORES
 
-OTHER_BYTES = "its bytes are not those that were written"
+OTHER_BYTES = "it has other bytes in the store than run.json says"
 LIMIT = "VIZPUB_S3_CACHE_GB"
 """The variable with the most gigabytes of copies."""
 _LIMIT_GB = 20.0

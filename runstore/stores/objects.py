@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from vizpub.model.errors import ServiceError
 
 if TYPE_CHECKING:
+    from obstore import PutMode
     from obstore.store import S3Store
 
 _T = TypeVar("_T")
@@ -129,7 +130,7 @@ class Objects:
 
         for pause_s in (*_PAUSES_S, None):
             try:
-                mode = "create" if version is None else {"e_tag": version}
+                mode: PutMode = "create" if version is None else {"e_tag": version}
                 return obstore.put(self._store, name, content, mode=mode)["e_tag"] or ""
             except (BaseError, OSError) as error:
                 there = self.find(name)
@@ -142,14 +143,14 @@ class Objects:
                 time.sleep(pause_s)
         raise AssertionError
 
-    def delete(self, names: Sequence[str]) -> None:
+    def delete(self, names: list[str]) -> None:
         """Delete objects; those that are gone do no harm."""
         import obstore
 
         if names:
             self._try(partial(obstore.delete, self._store, names))
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def walk(self, prefix: str) -> Iterator[Listed]:
         """List the objects in a folder, and in the folders below."""
         import obstore
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from vizpub.model.errors import RunLocked, ServiceError, StoreBroken
+from vizpub.machine.files import bytes_below
+from vizpub.model.errors import RunLocked, ServiceError, StoreBroken, UseError
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import is_young
@@ -80,8 +81,14 @@ class RemoteRun:
     def publish(self, manifest: Manifest) -> None:
         """Write the files of a complete run that the store has not, then commit it.
 
-        Raises: RunLocked if another writer has taken the claim, or has committed; ServiceError.
+        Raises: RunLocked if another writer has taken the claim, or has committed; UseError for the
+        run of a collection; ServiceError.
         """
+        if manifest.collection:
+            raise UseError(
+                f"run '{manifest.name}' belongs to a collection, and {self.store.url} cannot have "
+                "its log: use a folder, or an archive without the log"
+            )
         self.claim.renew()
         if not self.complete:
             self._commit(Manifest(manifest.name, manifest.source, (), {}))
@@ -126,7 +133,7 @@ class RemoteRun:
             self._commit(Manifest(self.directory.name, "", (), {}))
         self.complete = False
         last = {f"{self._top}/{FILE}", self.claim.name}
-        names = [listed.name for listed in self.store.list(self._top)]
+        names = [listed.name for listed in self.store.walk(self._top)]
         self._delete(name for name in names if name not in last)
         self.claim.renew()
         self.store.delete([f"{self._top}/{FILE}"])
@@ -147,7 +154,7 @@ class RemoteRun:
             raise RunLocked(self.directory.name, owner) from error
 
     def _files(self) -> Iterator[Listed]:
-        return self.store.list(f"{self._top}/data")
+        return self.store.walk(f"{self._top}/data")
 
     def _delete(self, names: Iterable[str]) -> None:
         if names := [*names]:
@@ -177,7 +184,24 @@ def claiming(directory: Path) -> Iterator[RemoteRun | None]:
 
 def exists(store: Objects, run: str) -> bool:
     """Return True if the store has something of a run."""
-    return next(store.list(f"runs/{run}"), None) is not None
+    return next(store.walk(f"runs/{run}"), None) is not None
+
+
+def changed_s(directory: Path) -> float:
+    """When run.json was written, in seconds since 1970. Raises: OSError, ServiceError."""
+    store = store_of(directory.parent.parent)
+    if store is None:
+        return (directory / FILE).stat().st_mtime
+    names = store.walk(f"runs/{directory.name}")
+    return max((one.changed_s for one in names if one.name.endswith(f"/{FILE}")), default=0.0)
+
+
+def size_of(directory: Path) -> int:
+    """The bytes of all files of a run. Raises: ServiceError."""
+    store = store_of(directory.parent.parent)
+    if store is None:
+        return bytes_below(directory)
+    return sum(listed.size for listed in store.walk(f"runs/{directory.name}"))
 
 
 def _was_complete(directory: Path) -> bool:
