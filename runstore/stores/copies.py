@@ -15,7 +15,7 @@ from zlib import crc32
 
 from vizpub.machine.files import as_errors_of_ours, replacing
 from vizpub.machine.locks import lock_of
-from vizpub.model.errors import StoreBroken
+from vizpub.model.errors import StoreBroken, UseError
 from vizpub.runstore.leftovers import is_young
 from vizpub.runstore.manifest import FILE, StoredFile, read_manifest
 from vizpub.runstore.stores.objects import Objects
@@ -93,7 +93,7 @@ def _make_room(stores: Path) -> None:
         with suppress(OSError):
             status = path.stat()
             files.append((status.st_mtime, status.st_size, path))
-    too_much = sum(size for _, size, _ in files) - float(os.environ.get(LIMIT) or _LIMIT_GB) * 1e9
+    too_much = sum(size for _, size, _ in files) - _limit_gb() * 1e9
     kept = {run for run in stores.glob("*/runs/*") if _is_being_made(run)} if too_much > 0 else ()
     for used_s, size, path in sorted(files):
         if too_much <= 0 or is_young(used_s):
@@ -101,6 +101,14 @@ def _make_room(stores: Path) -> None:
         if not any(run in kept for run in path.parents):
             path.unlink(missing_ok=True)
             too_much -= size
+
+
+def _limit_gb() -> float:
+    text = os.environ.get(LIMIT) or _LIMIT_GB
+    try:
+        return float(text)
+    except ValueError:
+        raise UseError(f"{LIMIT} must be a number of gigabytes, not {text!r}") from None
 
 
 def _is_being_made(run: Path) -> bool:

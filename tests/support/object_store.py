@@ -15,12 +15,20 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
 
 from tests.support.broker import free_ports
+from tests.support.tables import EMPTY, add
+from vizpub.runstore.stores import objects
+from vizpub.runstore.stores.place import folder_of
+from vizpub.runstore.writer import writing
 
 Fault = Literal["503", "slow-down", "cut", "lost", "half"]
 """503 and slow-down: the server refuses; cut: the connection ends before the request takes effect;
@@ -30,6 +38,7 @@ Machine = Callable[[str], Path]
 """Gives the folder of a workspace on a machine of that name."""
 _SLOW = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 _WAIT_S = 60
+BUCKET = "tests"
 _HOP = ("connection", "transfer-encoding", "content-length", "server", "date")
 
 
@@ -168,7 +177,55 @@ def _wait_for(port: int) -> None:
             time.sleep(0.1)
 
 
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    with serving() as server:
+        server.make_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture
+def server(one_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": "a secret of tests",
+        "AWS_ENDPOINT_URL": one_server.endpoint,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(objects, "_PAUSES_S", (0.01,) * 6)
+    return one_server
+
+
+@pytest.fixture
+def url() -> str:
+    """An empty workspace."""
+    return f"s3://{BUCKET}/{uuid4().hex}/ws"
+
+
+@pytest.fixture
+def machine(server: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """The folder of the workspace on a machine of that name, which all later calls are on."""
+
+    def go_to(name: str) -> Path:
+        monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / name))
+        return folder_of(url)
+
+    return go_to
+
+
+@pytest.fixture
+def workspace(machine: Machine) -> Path:
+    return machine("here")
+
+
 def object_of(request: str) -> str:
     """'PUT /bucket/ws/runs/lab/run.json' → 'PUT run.json': what a request is for."""
     method, _, path = request.partition(" ")
     return f"{method} {re.sub(r'[?].*', '', path).rpartition('/')[2]}"
+
+
+def ingest_links(workspace: Path, rows: pa.Table, name: str = "monday") -> None:
+    """A run with such links, or another one in its place."""
+    with writing(workspace, name) as writer:
+        writer.begin(replace(EMPTY, name=name))
+        add(writer, "versions", "links", rows, state="complete")
