@@ -111,17 +111,21 @@ class RemoteRun:
         self._commit(manifest)
         self.complete = True
         kept = manifest.directories | {*manifest.let_go}
-        self._delete(
-            listed.name
-            for listed in there.values()
-            if _directory(listed, self._top) not in kept
-            and _epoch(listed, self._top) <= self.claim.content.epoch
-        )
+        with suppress(
+            RunLocked, ServiceError
+        ):  # the run is there; what stays, the next one removes
+            self._delete(
+                listed.name
+                for listed in there.values()
+                if _directory(listed, self._top) not in kept
+                and _epoch(listed, self._top) <= self.claim.content.epoch
+            )
 
     def write_log(self) -> None:
         """Write the log of the run, if the run is there."""
         if self.complete and (self.directory / JOURNAL).is_file():
-            self.store.put(f"{self._top}/{JOURNAL}", self.directory / JOURNAL)
+            with suppress(ServiceError):  # nothing depends on it
+                self.store.put(f"{self._top}/{JOURNAL}", self.directory / JOURNAL)
 
     def remove(self) -> None:
         """Remove the run: from the first write on it is incomplete, and at last it is gone.
