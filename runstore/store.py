@@ -288,12 +288,12 @@ class BrokenRun:
 def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     """All runs of a workspace by name: complete, incomplete and broken ones."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        stored = pool.map(partial(_run_or_error, workspace), run_names(workspace))
+        stored = pool.map(partial(_run_or_error, folder_of(workspace)), run_names(workspace))
         return [run for run in stored if run is not None]
 
 
 def _run_or_error(workspace: Path, name: str) -> StoredRun | BrokenRun | None:
-    directory = directory_of(workspace, name)
+    directory = (workspace / "runs" / name).absolute()
     try:
         return StoredRun(directory, current_manifest(directory))
     except StoreBroken as error:

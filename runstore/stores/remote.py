@@ -111,9 +111,7 @@ class RemoteRun:
         self._commit(manifest)
         self.complete = True
         kept = manifest.directories | {*manifest.let_go}
-        with suppress(
-            RunLocked, ServiceError
-        ):  # the run is there; what stays, the next one removes
+        with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
             self._delete(
                 listed.name
                 for listed in there.values()

@@ -257,14 +257,9 @@ def collect(
     """
     from vizpub.collector.collect import collect as run_collector
     from vizpub.collector.place import CollectionPlace
-    from vizpub.runstore.stores.place import store_of
 
-    if store_of(settings.workspace):
-        raise UseError(
-            f"a collector writes to a folder, and {settings.place} is a store: collect into a "
-            f"folder, and copy the run: vizpub runs copy {run} {settings.place}"
-        )
     place = CollectionPlace(settings.workspace, run)
+    place.check_workspace()
     if stop and not place.folder.is_dir():
         raise UseError(
             f"nothing is collected for run '{run}' in {settings.workspace}; "

@@ -30,7 +30,7 @@ def test_folder_of_a_store_is_private_and_known_to_other_processes(tmp_path: Pat
     assert folder_of(folder) == folder
 
 
-def test_one_workspace_has_one_folder_however_it_is_written() -> None:
+def test_address_has_one_folder_however_it_is_written() -> None:
     same = {folder_of(uri) for uri in ("s3://bucket/a", "s3://bucket/a/", Path("s3://bucket/a"))}
     assert len(same) == 1
     others = {folder_of("s3://bucket"), folder_of("s3://bucket/a", "http://127.0.0.1:9000")}
