@@ -66,15 +66,14 @@ def copy(
 ) -> None:
     """Copy a run to another workspace: a folder, or a store.
 
-    The copy appears when all of its files are there and have their checksums. After a kill, the
-    same command resumes: it sends and fetches no file a second time. The collection of a run stays
-    where it is.
+    To copy from a store, give that as --workspace. The copy appears when all of its files are there
+    and have their checksums. After a kill, the same command resumes: it sends and fetches no file a
+    second time. The collection of a run stays where it is.
 
     Examples:
 
     ```
     vizpub runs copy lab s3://bucket/study
-    vizpub --workspace s3://bucket/study runs copy lab vizpub-data
     vizpub runs copy lab s3://bucket/back-up --as lab-may
     ```
     """
