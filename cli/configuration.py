@@ -35,6 +35,7 @@ SERVICES = {
     "spark.master": ("SPARK_MASTER",),
     "spark.memory": ("VIZPUB_SPARK_MEMORY",),
     "cache": ("VIZPUB_CACHE",),
+    "s3.cache-gb": ("VIZPUB_S3_CACHE_GB",),
 }
 """Settings that are no options, with the variables they stand for. The first one is set, unless one
 of them is set already."""

@@ -29,6 +29,7 @@ from vizpub.cli.commands.live.report import report
 from vizpub.cli.commands.live.tell import tell
 from vizpub.cli.commands.live.watch import watch
 from vizpub.cli.commands.neo4j import neo4j
+from vizpub.cli.commands.runs.archive import copy as copy_run
 from vizpub.cli.commands.runs.archive import export as export_archive
 from vizpub.cli.commands.runs.archive import import_ as import_archive
 from vizpub.cli.commands.runs.check_run import check_run
@@ -58,8 +59,8 @@ from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.model.errors import UnknownName, UseError, VizpubError
 from vizpub.model.progress import WAITS
-from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
+from vizpub.runstore.stores.place import folder_of
 
 
 class _Program(CommandGroup):
@@ -180,6 +181,30 @@ class _MessageOptions:
     ] = "text"
 
 
+@dataclass(frozen=True)
+class _StoreOptions:
+    """The server of a workspace in S3."""
+
+    s3_endpoint: Annotated[
+        str,
+        typer.Option(
+            envvar="AWS_ENDPOINT_URL",
+            metavar="URL",
+            help="Server of s3://… that is not Amazon's.",
+            rich_help_panel=RARE,
+        ),
+    ] = ""
+    s3_region: Annotated[
+        str,
+        typer.Option(
+            envvar="AWS_REGION",
+            metavar="NAME",
+            help="Region of the bucket (default: us-east-1).",
+            rich_help_panel=RARE,
+        ),
+    ] = ""
+
+
 @app.callback()
 @command
 def vizpub(
@@ -191,9 +216,10 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="Folder of the runs and the local Neo4j.",
+            help="Folder of the runs and the local Neo4j, or s3://BUCKET/PREFIX for the runs.",
         ),
     ] = Path("vizpub-data"),
+    s3: _StoreOptions = _StoreOptions(),
     config: Annotated[
         Path | None,
         typer.Option(
@@ -224,6 +250,7 @@ def vizpub(
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     ctx.with_resource(configuration(ctx).in_environment())
+    workspace = folder_of(workspace, s3.s3_endpoint, s3.s3_region)
     ctx.obj = Settings(
         workspace,
         debug=messages.debug,
@@ -233,7 +260,6 @@ def vizpub(
         json_log=messages.log_format == "json",
         config=config,
     )
-    check_workspace(workspace)
     _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")
@@ -243,7 +269,7 @@ def vizpub(
 RUNS = command_group(
     "runs",
     with_examples(
-        "List, show, check, settle, back up and remove runs.",
+        "List, show, check, settle, copy, back up and remove runs.",
         "vizpub runs list",
         "vizpub runs show monday",
         "vizpub runs settle lab",
@@ -257,6 +283,7 @@ RUNS = command_group(
     files=list_files,
     check=check_run,
     settle=settle,
+    copy=copy_run,
     export=export_archive,
     remove=remove,
 )

@@ -139,7 +139,7 @@ def querying(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
     """
     if run and not has_neo4j(settings) and _is_stored(settings, run):
         hint = f"load the run, which starts a server, with: vizpub neo4j load {run}"
-        raise Neo4jUnavailable(str(settings.workspace), "no server was ever started here", hint)
+        raise Neo4jUnavailable(settings.place, "no server was ever started here", hint)
     with connected(_reading_connection(settings)) as neo4j:
         try:
             yield neo4j

@@ -12,6 +12,7 @@ from typing import Any
 from vizpub.cli.terminal.streams import message
 from vizpub.model.progress import Progress, silent
 from vizpub.runstore.leftovers import SCRATCH
+from vizpub.runstore.stores.place import name_of
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Settings:
     json_log: bool = False
     config: Path | None = None
     """The configuration file, if it is not the workspace's own."""
+
+    @property
+    def place(self) -> str:
+        """The workspace as the user names it."""
+        return name_of(self.workspace)
 
     @property
     def scratch(self) -> Path:

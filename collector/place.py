@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,6 +26,7 @@ from vizpub.machine.process import Birth, birth, find_process, listens
 from vizpub.model.errors import UseError
 from vizpub.runstore import durable
 from vizpub.runstore.collection import Collected
+from vizpub.runstore.stores.place import name_of, store_of
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -51,6 +52,18 @@ class Listener(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class CollectionPlace(Collected):
     """The folder of a collection, for its owner alone: it decides where tokens are sent."""
+
+    def check_workspace(self) -> Self:
+        """Return the place itself. Raises: UseError where the workspace is in a store, to which no
+        collector writes.
+        """
+        if store_of(self.workspace):
+            url = name_of(self.workspace)
+            raise UseError(
+                f"a collector writes to a folder, and {url} is a store: collect into a folder, and "
+                f"copy the run: vizpub runs copy {self.run} {url}"
+            )
+        return self
 
     @property
     def tokens(self) -> Path:

@@ -44,7 +44,8 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def check_workspace(workspace: Path) -> None:
-    """Check that a workspace is no URI: as a path it would be another folder than the user means.
+    """Check that a folder's name is no URI: as a path it would be another folder than the user
+    means.
 
     Raises: UseError.
     """
@@ -54,9 +55,12 @@ def check_workspace(workspace: Path) -> None:
         advice = (
             f"give its path: /{rest}"
             if kind.lower() == "file"
-            else "runs in object stores and in HDFS are not supported; mount it, or give a folder"
+            else f"write s3://{rest}"
+            if kind.lower() in ("s3", "s3a", "s3n")
+            else "runs in HDFS and in other stores are not supported; mount it, or copy the runs"
         )
-        raise UseError(f"a workspace is a folder, and {kind}://{rest} is a URI: {advice}")
+        wanted = "a workspace is a folder or s3://BUCKET/PREFIX"
+        raise UseError(f"{wanted}, and {kind}://{rest} is neither: {advice}")
 
 
 def check_run_name(name: str) -> str:

@@ -32,7 +32,8 @@ from vizpub.runstore.collection import IDENTITY, Collected, finish_import
 from vizpub.runstore.integrity import OTHER_BYTES, damages
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import IMPORTING
-from vizpub.runstore.manifest import FILE, Manifest, moved_run, read_manifest, write_manifest
+from vizpub.runstore.manifest import FILE, Manifest, read_manifest, write_manifest
+from vizpub.runstore.rewriting import moved_run
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import DATA, RunWriter, writing
 
@@ -340,9 +341,8 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
     size = sum(size for size, _ in archive.list.files.values())
     free = shutil.disk_usage(writer.directory.parent).free
     if size > free:
-        raise UseError(
-            f"the run has {size:,} bytes, and {writer.directory.parent} has {free:,} left"
-        )
+        left = f"and {writer.directory.parent} has {free:,} left"
+        raise UseError(f"the run has {size:,} bytes, {left}")
 
 
 @contextmanager

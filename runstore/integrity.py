@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,20 +23,21 @@ import pyarrow.parquet as pq
 from vizpub.model.errors import StoreBroken
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import REACH, Manifest, Part, StoredFile
+from vizpub.runstore.stores.copies import bring, crc_of
+from vizpub.runstore.stores.place import store_of
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-OTHER_BYTES = "its bytes are not those that were written"
-
 OTHER_PAGE = "CRC checksum verification failed"
 """What Parquet says of a page; only stored files are read so that it looks."""
+
+OTHER_BYTES = "its bytes are not those that were written"
 
 OUTSIDE = "lie outside the run's directory"
 
 SMALL_FILE = 8 * 2**20
 """Bytes up to which a file is read whole when it is opened: some milliseconds."""
-_CHUNK = 2**20
 PARQUET = {
     "write_page_checksum": True,
     # Else statistics stand in the headers of pages, which no checksum covers.
@@ -78,8 +79,8 @@ def describe_file(path: Path) -> StoredFile:
     """
     meta, size = pq.read_metadata(path), path.stat().st_size
     end = _end_of_pages(meta) if size > SMALL_FILE else None
-    end_crc = None if end is None else _crc(path, end)
-    return StoredFile(path.name, meta.num_rows, size, _crc(path), end, end_crc, _reach(meta))
+    end_crc = None if end is None else crc_of(path, end)
+    return StoredFile(path.name, meta.num_rows, size, crc_of(path), end, end_crc, _reach(meta))
 
 
 def files_of(run: Path, part: Part, name: str) -> list[Path]:
@@ -94,9 +95,13 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
         if not directory.is_dir():
             raise StoreBroken(str(directory), f"the files of table {name} are missing")
         return sorted(directory.glob("*.parquet"))
-    for file in part.files:
-        _check_open(directory / file.name, file, name)
-    return [directory / file.name for file in part.files]
+    check, paths = partial(_check_open, name=name), [directory / file.name for file in part.files]
+    if store := store_of(run.parent.parent):
+        bring(store, run, [*zip(paths, part.files, strict=True)], check)
+    else:
+        for path, file in zip(paths, part.files, strict=True):
+            check(path, file)
+    return paths
 
 
 def is_intact(run: Path, part: Part) -> bool:
@@ -144,7 +149,7 @@ def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
     path = run / part.directory / file.name
     try:
         files_of(run, Part(part.directory, file.rows, files=(file,)), name)
-        if file.crc is not None and _crc(path) != file.crc:
+        if file.crc is not None and crc_of(path) != file.crc:
             return OTHER_BYTES
         if (rows := pq.read_metadata(path).num_rows) != file.rows:
             return f"it has {amount(rows, 'row')}, and run.json says {file.rows:,}"
@@ -167,21 +172,11 @@ def _check_open(path: Path, file: StoredFile, name: str) -> None:
         raise StoreBroken(str(path), size)
     start, crc = (file.pages_end, file.end_crc) if file.pages_end else (0, file.crc)
     try:
-        is_changed = crc is not None and _crc(path, start) != crc
+        is_changed = crc is not None and crc_of(path, start) != crc
     except OSError as error:
         raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
     if is_changed:
         raise StoreBroken(str(path), OTHER_BYTES)
-
-
-def _crc(path: Path, start: int = 0) -> int:
-    """CRC-32 of a file from a byte on."""
-    crc = 0
-    with path.open("rb", buffering=0) as file:
-        file.seek(start)
-        while chunk := file.read(_CHUNK):
-            crc = crc32(chunk, crc)
-    return crc
 
 
 def _reach(meta: pq.FileMetaData) -> dict[str, int]:

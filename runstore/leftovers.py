@@ -21,7 +21,7 @@ from vizpub.machine.locks import (
     sweep_folders,
     with_locks,
 )
-from vizpub.model.errors import UseError
+from vizpub.model.errors import ServiceError, UseError
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
@@ -36,6 +36,8 @@ IMPORTING = "importing"
 LET_GO = "let-go"
 """The file that says that a run has files that only readers of an earlier run.json need, and since
 when."""
+KEPT_SECONDS = 600
+"""Readers of a run have so long to read what a commit lets go."""
 _RUN_JSON = "run.json"
 _BEGINNING = {f"{_RUN_JSON}.new"}
 """The possible files in the directory of a run that did not begin."""
@@ -77,10 +79,16 @@ def _finish_imports(workspace: Path) -> None:
 def _sweep_let_go(workspace: Path) -> None:
     """Remove what the writers of runs let go, once no reader can need it."""
     for mark in workspace.glob(f"runs/*/{LET_GO}"):
-        from vizpub.runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
+        from vizpub.runstore.writer import writing  # imports pyarrow, and few need it
 
-        with suppress(UseError, OSError):
+        with suppress(UseError, ServiceError, OSError):
             is_free = not os.path.exists(lock_of(mark.parent))  # its writer sees to it, too
-            if is_free and abs(time.time() - mark.stat().st_mtime) >= KEPT_SECONDS:
+            if is_free and not is_young(mark.stat().st_mtime):
                 with writing(workspace, mark.parent.name):
                     pass
+
+
+def is_young(at: float) -> bool:
+    """Return True if readers may still need what was let go then, in seconds since 1970."""
+    # A time far ahead is of a clock that was set back, and tells nothing.
+    return abs(time.time() - at) < KEPT_SECONDS

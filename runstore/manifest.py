@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path, PurePosixPath
@@ -43,6 +43,7 @@ NOT_IN_ITS_DIRECTORY = "it names files outside its directory"
 FORMAT = "vizpub.store/5"
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
+_COMMIT = "commit"
 _NOT_YOURS = "ask its owner to let you read it, or use another workspace"
 INPUTS = "inputs"
 MESSAGE_WINDOW = 64
@@ -321,30 +322,22 @@ class Manifest:
         )
 
 
-def moved_run(run: Manifest, folders: Mapping[str, str]) -> Manifest:
-    """The manifest of a copy of the run with its files in other directories."""
-
-    def moved(entry: TableEntry) -> TableEntry:
-        older = tuple(replace(part, directory=folders[part.directory]) for part in entry.older)
-        return replace(entry, directory=folders[entry.directory], older=older)
-
-    tables, carry = ({n: moved(e) for n, e in of.items()} for of in (run.tables, run.carry))
-    return replace(run, tables=tables, carry=carry, view="", let_go={}, boundaries=())
-
-
-def read_manifest(directory: Path, file: str = FILE) -> Manifest:
-    """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
+def read_manifest(directory: Path, file: str = FILE, text: bytes | None = None) -> Manifest:
+    """The manifest of a run directory; of that text, if it is given. Raises: StoreBroken,
+    FileNotFoundError.
+    """
     path = directory / file
     try:
-        if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
-            raise StoreBroken(str(path), "it is not a file")
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        if text is None and path.exists() and not path.is_file():  # a pipe would hang, a device
+            raise StoreBroken(str(path), "it is not a file")  # give text for ever
+        raw = json.loads(path.read_bytes() if text is None else text)
         if (version := raw.pop("format")) != FORMAT:
             raise OtherFormat(
                 str(path),
                 f"written by another version of vizpub (format {version}; this one reads {FORMAT})",
                 "ingest the run again, with --replace",
             )
+        raw.pop(_COMMIT, None)
         if raw.pop("crc") != _crc(raw):
             raise StoreBroken(str(path), "its checksum does not match its text")
         if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
@@ -359,11 +352,11 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
 
-def manifest_in(directory: Path) -> Manifest:
+def manifest_in(directory: Path, text: bytes | None = None) -> Manifest:
     """The manifest of a run, which has the name of its directory, also where that was renamed or is
     a copy of another. Raises: as read_manifest; StoreBroken where no run can have that name.
     """
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, text=text)
     try:
         return replace(manifest, name=check_run_name(directory.name))
     except UseError as error:
@@ -372,9 +365,15 @@ def manifest_in(directory: Path) -> Manifest:
 
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json atomically and durably: readers see the old or the new one."""
+    durable.write(directory / file, manifest_text(manifest))
+
+
+def manifest_text(manifest: Manifest, commit: str = "") -> str:
+    """The text of run.json; with the identity of a commit, no other one has it."""
     content = json.loads(json.dumps(asdict(manifest), allow_nan=False))  # as it will be read
     content = {"format": FORMAT, **content, "crc": _crc(content)}
-    durable.write(directory / file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    content |= {_COMMIT: commit} if commit else {}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def _crc(content: dict[str, Any]) -> int:

@@ -5,7 +5,7 @@ their file, to join parts, or to change rows.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from vizpub.model.errors import FULL
 from vizpub.runstore import durable
 from vizpub.runstore.integrity import PARQUET, describe_file, files_of, stored_schema
-from vizpub.runstore.manifest import Cut, Part, StoredFile, TableEntry
+from vizpub.runstore.manifest import Cut, Manifest, Part, StoredFile, TableEntry
 from vizpub.runstore.store import StoredTable, reading
 
 Fresh = Callable[[str], Path]
@@ -26,6 +26,10 @@ Fresh = Callable[[str], Path]
 RowChange = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Returns the rows of a batch that stay, as they are from now on."""
 _GROUP_ROWS = 1 << 17
+_OF_A_SIZE = 4
+"""So many parts of a size, within a factor of eight, become one."""
+_LEAST_PART = 1 << 8
+"""Parts of fewer rows count as of one size."""
 
 
 class TableFile:
@@ -112,6 +116,28 @@ def change_rows(
     files = _write_rows(run, name, entry.parts, directory, change=change)
     part = _part(run, directory, files)
     return replace(entry, directory=part.directory, rows=part.rows, older=(), files=files)
+
+
+def moved_run(run: Manifest, folders: Mapping[str, str]) -> Manifest:
+    """The manifest of a copy of the run with its files in other directories."""
+
+    def moved(entry: TableEntry) -> TableEntry:
+        older = tuple(replace(part, directory=folders[part.directory]) for part in entry.older)
+        return replace(entry, directory=folders[entry.directory], older=older)
+
+    tables, carry = ({n: moved(e) for n, e in of.items()} for of in (run.tables, run.carry))
+    return replace(run, tables=tables, carry=carry, view="", let_go={}, boundaries=())
+
+
+def first_to_merge(rows: Sequence[int]) -> int:
+    """The place of the first of the parts, given by their rows, that belong into one with all that
+    follow; behind the last, if none do. Tables of less than 2³⁸ rows never have more than 32 parts.
+    """
+    sizes = [max(count, _LEAST_PART).bit_length() // 3 for count in rows]
+    for place, size in enumerate(sizes):
+        if sizes[place:].count(size) >= _OF_A_SIZE:
+            return place
+    return len(rows)
 
 
 def _part(run: Path, directory: Path, files: tuple[StoredFile, ...]) -> Part:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,17 @@ from vizpub.model.errors import (
     UnknownName,
     UseError,
 )
-from vizpub.model.run import Boundary, RunFacts, check_run_name, check_workspace
+from vizpub.model.run import Boundary, RunFacts, check_run_name
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset, files_of
-from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
+from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in
+from vizpub.runstore.stores.place import folder_of, name_of, store_of
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+_AT_ONCE = 12
+"""Runs whose run.json is on its way at the same time."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class StoredRun:
         neither replaced nor removed. Raises: StoreBroken where run.json cannot be read.
         """
         try:
-            return read_manifest(self.directory).identity == self.manifest.identity
+            return current_manifest(self.directory).identity == self.manifest.identity
         except FileNotFoundError:
             return False
 
@@ -282,24 +287,33 @@ class BrokenRun:
 
 def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     """All runs of a workspace by name: complete, incomplete and broken ones."""
-    stored: list[StoredRun | BrokenRun] = []
-    for name in run_names(workspace):
-        directory = (workspace / "runs" / name).absolute()
-        with suppress(FileNotFoundError):  # removed meanwhile
-            try:
-                stored.append(StoredRun(directory, manifest_in(directory)))
-            except StoreBroken as error:
-                stored.append(BrokenRun(name, error))
-    return stored
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        stored = pool.map(partial(_run_or_error, folder_of(workspace)), run_names(workspace))
+        return [run for run in stored if run is not None]
+
+
+def _run_or_error(workspace: Path, name: str) -> StoredRun | BrokenRun | None:
+    directory = (workspace / "runs" / name).absolute()
+    try:
+        return StoredRun(directory, current_manifest(directory))
+    except StoreBroken as error:
+        return BrokenRun(name, error)
+    except FileNotFoundError:  # removed meanwhile
+        return None
 
 
 def run_names(workspace: Path) -> list[str]:
-    """The names of the runs of a workspace that this user may see; reads no run.json.
+    """The names of the runs of a workspace that this user may see; reads no run.json in a folder.
 
-    Raises: UseError where the workspace may not be read, or is a URI.
+    Raises: UseError where the workspace may not be read, or is a URI that is not served;
+    ServiceError.
     """
-    check_workspace(workspace)
-    folder = workspace / "runs"
+    folder = folder_of(workspace) / "runs"
+    if store := store_of(folder.parent):
+        names = store.folders("runs")
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = pool.map(store.find, [f"runs/{name}/{FILE}" for name in names])
+            return sorted(name for name, there in zip(names, found, strict=True) if there)
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -310,28 +324,46 @@ def run_names(workspace: Path) -> list[str]:
 
 
 def directory_of(workspace: Path, name: str) -> Path:
-    """The directory of a run that is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
+    """The directory of a run that is or would be; for one in a store, that of its copies here.
+    Absolute: Arrow takes `day:1/runs` for a URI.
 
-    Raises: UseError for an invalid name, and for a workspace that is a URI.
+    Raises: UseError for an invalid name, and for a workspace that is a URI that is not served.
     """
-    check_workspace(workspace)
-    return (workspace / "runs" / check_run_name(name)).absolute()
+    return (folder_of(workspace) / "runs" / check_run_name(name)).absolute()
+
+
+def current_manifest(directory: Path) -> Manifest:
+    """The manifest of a run as readers see it. Raises: as manifest_in; ServiceError."""
+    store = store_of(directory.parent.parent)
+    if store is None:
+        return manifest_in(directory)
+    found = store.find(f"runs/{directory.name}/{FILE}")
+    if found is None:
+        raise FileNotFoundError(f"{store.url}/runs/{directory.name}/{FILE}")
+    return manifest_in(directory, found.content)
 
 
 def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     """A run to read. Raises: UnknownName, StoreBroken, RunNotComplete (if `complete`)."""
     directory = directory_of(workspace, name)
-    is_missing = False
-    with suppress(PermissionError):  # there may be one that this user may not see
-        is_missing = not (directory / FILE).is_file()
-    if is_missing:
-        raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
-    run = StoredRun(directory, manifest_in(directory))
+    try:
+        _check_there(directory)
+        run = StoredRun(directory, current_manifest(directory))
+    except FileNotFoundError:
+        see = f"vizpub runs list, in {name_of(folder_of(workspace))}"
+        raise UnknownName("run", name, run_names(workspace), see) from None
     if complete and not run.manifest.complete:
         if run.manifest.collection:
             raise NothingCollected(name, run.manifest.state, f"vizpub live collect {name}")
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
+
+
+def _check_there(directory: Path) -> None:
+    """Raises: FileNotFoundError where a folder has no run."""
+    with suppress(PermissionError):  # there may be one that this user may not see
+        if not (store_of(directory.parent.parent) or (directory / FILE).is_file()):
+            raise FileNotFoundError(directory)
 
 
 def metric_table(name: str) -> Table:

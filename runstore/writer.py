@@ -22,7 +22,7 @@ from vizpub.runstore import durable, views
 from vizpub.runstore.changes import PENDING, identity_to_replace, pending
 from vizpub.runstore.collection import Collected, check_owner
 from vizpub.runstore.integrity import describe_file
-from vizpub.runstore.leftovers import LET_GO
+from vizpub.runstore.leftovers import LET_GO, is_young
 from vizpub.runstore.manifest import (
     FILE,
     Cut,
@@ -33,21 +33,16 @@ from vizpub.runstore.manifest import (
     manifest_in,
     write_manifest,
 )
-from vizpub.runstore.rewriting import cut_part, join_parts
+from vizpub.runstore.rewriting import cut_part, first_to_merge, join_parts
 from vizpub.runstore.run_lock import lock_run
 from vizpub.runstore.store import directory_of, run_names
+from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.remote import RemoteRun, claiming, exists
 from vizpub.runstore.views import VIEW, VIEWS
 
 NOT_BEGUN = "is not there any more, or was not begun by this collection"
 DATA = "data"
 """The directory of the files that run.json names, with one for each table."""
-
-_OF_A_SIZE = 4
-"""So many parts of a size, within a factor of eight, become one."""
-_LEAST_PART = 1 << 8
-"""Parts of fewer rows count as of one size."""
-KEPT_SECONDS = 600
-"""Readers of a run have so long to read what a commit lets go."""
 
 
 @dataclass
@@ -69,6 +64,8 @@ class RunWriter:
     """Directories that manifests named."""
     collects: bool = False
     """A collector writes, and what it makes is a run that it has begun."""
+    remote: RemoteRun | None = None
+    """The run in the store of the workspace; null = the workspace is a folder."""
 
     def __post_init__(self) -> None:
         self.manifest = self.manifest or self.stored
@@ -123,7 +120,7 @@ class RunWriter:
         """Give back a name that was only taken."""
         if self.stored and not self.stored.complete:
             self.manifest = self.stored = None
-            _remove(self.directory)
+            _remove(self.directory, self.remote)
 
     def pending(self) -> Manifest | None:
         """The manifest of an interrupted replacement of the current run; null if there is none."""
@@ -145,7 +142,8 @@ class RunWriter:
 
     def fresh_directory(self, name: str) -> Path:
         """A new directory for a table; readers do not see it before the commit."""
-        directory = self.directory / DATA / name / uuid4().hex[:12]
+        fresh = self.remote.fresh_name() if self.remote else uuid4().hex[:12]
+        directory = self.directory / DATA / name / fresh
         self.handed_out.add(directory)
         return directory
 
@@ -156,7 +154,7 @@ class RunWriter:
         KEPT_SECONDS, by the next command.
         """
         if manifest.complete:
-            view = views.make(self.directory, manifest)
+            view = "" if self.remote else views.make(self.directory, manifest)
             manifest = replace(manifest, view=view, let_go=self._let_go(manifest))
             # A kill may come at once: the next command then shows the view.
             _touch(self.directory / LET_GO, 0)
@@ -168,6 +166,8 @@ class RunWriter:
             for file in part.files or ()
         )
         durable.sync(unsynced, self.directory, folders)
+        if self.remote and manifest.complete:
+            self.remote.publish(manifest)
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
@@ -298,26 +298,13 @@ def _folders(directory: Path) -> list[str]:
 
 def _young(let_go: dict[str, float]) -> dict[str, float]:
     """The directories that readers may still need."""
-    now = time.time()
-    # A time far ahead is of a clock that was set back, and tells nothing.
-    return {name: at for name, at in let_go.items() if abs(now - at) < KEPT_SECONDS}
+    return {name: at for name, at in let_go.items() if is_young(at)}
 
 
 def _touch(path: Path, at: float) -> None:
     """Create a file whose time of change is `at`, in seconds since 1970."""
     path.touch()
     os.utime(path, (at, at))
-
-
-def first_to_merge(rows: Sequence[int]) -> int:
-    """The place of the first of the parts, given by their rows, that belong into one with all that
-    follow; behind the last, if none do. Tables of less than 2³⁸ rows never have more than 32 parts.
-    """
-    sizes = [max(count, _LEAST_PART).bit_length() // 3 for count in rows]
-    for place, size in enumerate(sizes):
-        if sizes[place:].count(size) >= _OF_A_SIZE:
-            return place
-    return len(rows)
 
 
 @contextmanager
@@ -330,7 +317,7 @@ def writing(workspace: Path, name: str, *, collects: bool = False) -> Iterator[R
     If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = directory_of(workspace, name)
-    with lock_run(directory):
+    with lock_run(directory), claiming(directory) as remote:
         stored = broken = None
         try:
             stored = manifest_in(directory)
@@ -338,7 +325,7 @@ def writing(workspace: Path, name: str, *, collects: bool = False) -> Iterator[R
             pass
         except StoreBroken as error:
             broken = error
-        writer = RunWriter(directory, stored, broken, collects=collects)
+        writer = RunWriter(directory, stored, broken, collects=collects, remote=remote)
         with as_errors_of_ours(directory):
             writer.sweep()
         yield writer
@@ -361,17 +348,25 @@ def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[
     directory, of = directory_of(workspace, name), Collected(workspace, name)
     has_log = of.folder.is_dir()
     _check_there(directory, with_log=with_log and has_log)
-    with lock_run(directory), of.hold(RunCollected) if has_log else nullcontext():
+    with (
+        lock_run(directory),
+        of.hold(RunCollected) if has_log else nullcontext(),
+        claiming(directory) as remote,
+    ):
         _check_there(directory, with_log=with_log and has_log)  # yet
         yield
         with as_errors_of_ours(directory):
-            if directory.exists():
-                _remove(directory)
+            if directory.exists() or remote:
+                _remove(directory, remote)
             if with_log:
                 of.delete()
 
 
-def _remove(directory: Path) -> None:
+def _remove(directory: Path, remote: RemoteRun | None) -> None:
+    if remote:
+        remote.remove()
+    if not directory.exists():
+        return
     # These first: from here on the run is gone for readers, even after a power cut.
     if views.is_own_link(directory / VIEW):
         durable.unlink(directory / VIEW)
@@ -382,7 +377,8 @@ def _remove(directory: Path) -> None:
 
 
 def _check_there(directory: Path, *, with_log: bool) -> None:
-    if not (directory.is_dir() or with_log):
+    store = store_of(directory.parents[1])
+    if not (exists(store, directory.name) if store else directory.is_dir() or with_log):
         raise no_run(directory.parents[1], directory.name)
 
 

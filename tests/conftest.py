@@ -96,7 +96,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def no_late_readers() -> Iterator[None]:
     """What a commit lets go is removed at once; tests of its readers change that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
+        patch.setattr("vizpub.runstore.leftovers.KEPT_SECONDS", 0)
         yield
 
 

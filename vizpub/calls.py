@@ -47,6 +47,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.ingest.sources.lines.patterns import read_patterns
     from vizpub.model.clock import parse_duration_us
     from vizpub.run import Run
+    from vizpub.runstore.stores.place import folder_of
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)
@@ -57,7 +58,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     request = IngestRequest(
         tuple(map(str, paths)),
         run,
-        Path(workspace),
+        folder_of(workspace),
         source,
         options,
         tuple(map(str, attributes or ())),
@@ -97,9 +98,11 @@ def runs(workspace: Path | str = _WORKSPACE) -> Frame:
     from vizpub.questions.summary import runs_table
     from vizpub.runstore.collection import retired_collections
     from vizpub.runstore.store import runs as stored_runs
+    from vizpub.runstore.stores.place import folder_of
 
-    folder = Path(workspace)
-    return Frame(f"runs of {folder}", runs_table(stored_runs(folder), retired_collections(folder)))
+    folder = folder_of(workspace)
+    table = runs_table(stored_runs(folder), retired_collections(folder))
+    return Frame(f"runs of {workspace}", table)
 
 
 def compare(  # noqa: PLR0913 - the options of a command

@@ -11,6 +11,7 @@ from vizpub.model.errors import RunChanged
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import StoredRun, directory_of, open_run
+from vizpub.runstore.stores.place import store_of
 
 Window = tuple[int, int] | None
 """First and last interval; null = all."""
@@ -62,6 +63,8 @@ class OpenRuns:
         Raises: UnknownName, StoreBroken, RunNotComplete.
         """
         file = directory_of(self.workspace, name) / FILE
+        if store_of(self.workspace):
+            return open_run(self.workspace, name)
         try:
             status = file.stat()
         except OSError:

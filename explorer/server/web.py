@@ -38,6 +38,7 @@ from vizpub.explorer.server.opened import OpenRuns, Window
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
+from vizpub.runstore.stores.place import name_of
 
 PAGE = Path(__file__).parents[1] / "page"
 COOKIE = "vizpub_token"
@@ -70,7 +71,7 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
 
     async def list_runs(_: Request) -> Response:
         listed = await run_in_threadpool(facts.list_runs, workspace)
-        return JSONResponse({"workspace": str(workspace), "runs": listed})
+        return JSONResponse({"workspace": name_of(workspace), "runs": listed})
 
     def send_state(request: Request) -> Response:
         """Send the state of the run now."""

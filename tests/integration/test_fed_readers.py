@@ -129,7 +129,7 @@ def test_reader_is_told_the_same_while_a_run_grows_and_is_settled(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appends: int
 ) -> None:
     """And in the end what a run of one ingest tells. In the middle the run is made anew."""
-    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 600)
+    monkeypatch.setattr("vizpub.runstore.leftovers.KEPT_SECONDS", 600)
     workspace, whole, last = tmp_path / "ws", tmp_path / "whole", FIRST + appends
     files = [tmp_path / f"{number}.ndjson" for number in range(FIRST - 1, last)]
     for place, file in enumerate(files):

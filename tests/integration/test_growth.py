@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.counted import Read, counted
 from tests.support.ingested import ingest
-from vizpub.runstore import writer
+from vizpub.runstore import rewriting
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import open_run
 
@@ -73,7 +73,7 @@ def test_append_reads_no_more_after_many_appends_than_after_few(
     """The median of sixteen appends. Some join the parts of as many appends before, so that a row
     is joined at most log2(appends) times. `python -m benchmarks.fed` has hundreds of appends.
     """
-    monkeypatch.setattr(writer, "_LEAST_PART", 1)  # smaller parts are joined as they come
+    monkeypatch.setattr(rewriting, "_LEAST_PART", 1)  # smaller parts are joined as they come
     early, small = fed(spark, tmp_path, range(16, 32))
     late, large = fed(spark, tmp_path, range(64, 80))
     print(early, late, small, large)

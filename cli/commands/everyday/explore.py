@@ -70,7 +70,7 @@ def explore(
 
     if not settings.workspace.is_dir():
         raise UseError(
-            f"no workspace {settings.workspace}; create a run with: vizpub ingest PATH --run NAME"
+            f"no workspace {settings.place}; create a run with: vizpub ingest PATH --run NAME"
         )
     shown = None
     if run is not None:

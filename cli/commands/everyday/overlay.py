@@ -268,7 +268,7 @@ def _print_missed(
         limits = Limits(rows=part.limit or None)
         print_answer(settings, output, "missed-subscribers", run, {"message": message}, limits)
     else:
-        raise UseError(f"the reasons need the run's files, and {settings.workspace} has none")
+        raise UseError(f"the reasons need the run's files, and {settings.place} has none")
 
 
 def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:

@@ -258,7 +258,7 @@ def collect(
     from vizpub.collector.collect import collect as run_collector
     from vizpub.collector.place import CollectionPlace
 
-    place = CollectionPlace(settings.workspace, run)
+    place = CollectionPlace(settings.workspace, run).check_workspace()
     if stop and not place.folder.is_dir():
         raise UseError(
             f"nothing is collected for run '{run}' in {settings.workspace}; "

@@ -42,9 +42,48 @@ def export(
     from vizpub.experiments.formatting import size_text
     from vizpub.runstore.archive import export_run
     from vizpub.runstore.store import open_run
+    from vizpub.runstore.stores.copying import bring_all
 
-    export_run(open_run(settings.workspace, run), output, with_log=with_log)
+    stored = open_run(settings.workspace, run)
+    bring_all(stored)
+    export_run(stored, output, with_log=with_log)
     settings.say(f"wrote {output} ({size_text(output.stat().st_size)})")
+
+
+def copy(
+    settings: Settings,
+    run: RunName,
+    workspace: Annotated[
+        str, typer.Argument(metavar="WORKSPACE", help="Folder, or s3://BUCKET/PREFIX.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Name of the copy (default: the run's)."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace another run of that name.")
+    ] = False,
+) -> None:
+    """Copy a run to another workspace: a folder, or a store.
+
+    To copy from a store, give that as --workspace. The copy appears when all of its files are there
+    and have their checksums. After a kill, the same command resumes: it sends and fetches no file a
+    second time. The collection of a run stays where it is.
+
+    Examples:
+
+    ```
+    vizpub runs copy lab s3://bucket/study
+    vizpub runs copy lab s3://bucket/back-up --as lab-may
+    ```
+    """
+    from vizpub.runstore.store import open_run
+    from vizpub.runstore.stores.copying import copy_run
+    from vizpub.runstore.stores.place import folder_of
+
+    to = folder_of(workspace)
+    copied = copy_run(open_run(settings.workspace, run), to, name, replaces=replace)
+    settings.say(f"copied run '{run}' to {workspace}, as '{copied.name}'")
 
 
 def import_(

@@ -41,10 +41,12 @@ def check_run(
     """
     from vizpub.runstore.integrity import damages
     from vizpub.runstore.store import open_run
+    from vizpub.runstore.stores.copying import drop_all
     from vizpub.runstore.views import damages as damages_of_views
     from vizpub.runstore.writer import writing
 
     stored = open_run(settings.workspace, run, complete=False)
+    drop_all(stored)
     files = list(damages(stored.directory, stored.manifest))
     damaged = [damage for damage in files if damage is not None]
     # A folder for other programs that leads to a damaged file is rebuilt when that file is.

@@ -70,7 +70,7 @@ def remove(
         raise UseError("name the runs to remove, or give --older-than DURATION")
     names = _select_runs(settings, runs or ["*"], older_than, with_log=with_log)
     if not names:
-        settings.say(f"no run to remove in {settings.workspace}")
+        settings.say(f"no run to remove in {settings.place}")
         return
     notes = list(_removal_notes(settings, names, with_log=with_log))
     if dry_run:
@@ -79,7 +79,7 @@ def remove(
     if not yes:
         message("\n".join(notes))
         runs_text = f"run '{names[0]}'" if len(names) == 1 else f"these {len(names)} runs"
-        confirm(f"Remove {runs_text} from {settings.workspace} and from Neo4j?")
+        confirm(f"Remove {runs_text} from {settings.place} and from Neo4j?")
     exit_codes = []
     for name in names:
         try:
@@ -95,8 +95,8 @@ def _select_runs(
 ) -> list[str]:
     """The names of the runs, each once. Raises: UnknownName, UseError."""
     from vizpub.runstore.collection import retired_collections
-    from vizpub.runstore.manifest import FILE
     from vizpub.runstore.store import directory_of, run_names
+    from vizpub.runstore.stores.remote import changed_s
     from vizpub.runstore.writer import no_run
 
     existing = run_names(settings.workspace)
@@ -109,7 +109,7 @@ def _select_runs(
     for name in dict.fromkeys(name for text in texts for name in match_runs(text, existing)):
         if name not in existing:
             raise no_run(settings.workspace, name)
-        if (directory_of(settings.workspace, name) / FILE).stat().st_mtime < latest_s:
+        if changed_s(directory_of(settings.workspace, name)) < latest_s:
             names.append(name)
     return names
 
@@ -161,6 +161,7 @@ def _removal_notes(settings: Settings, names: Sequence[str], *, with_log: bool) 
     from vizpub.model.run import check_run_name
     from vizpub.runstore.collection import Collected
     from vizpub.runstore.store import run_names
+    from vizpub.runstore.stores.remote import size_of
     from vizpub.runstore.writer import no_run
 
     for run in names:
@@ -172,8 +173,12 @@ def _removal_notes(settings: Settings, names: Sequence[str], *, with_log: bool) 
         copy = _copy_text(copies, run)
         if run not in existing and copy == NO_COPY and not (with_log and is_collected):
             raise no_run(settings.workspace, run)
-        size = size_text(bytes_below(folder))
-        files = f"{folder}, {size}" if run in existing else "nothing in the workspace"
+        size = size_text(size_of(folder))
+        files = (
+            f"{settings.place}/runs/{run}, {size}"
+            if run in existing
+            else "nothing in the workspace"
+        )
         if is_collected:
             fate = "is deleted too" if with_log else "stays"
             size = size_text(bytes_below(collection.folder))

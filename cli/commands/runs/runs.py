@@ -69,9 +69,7 @@ def list_runs(settings: Settings, output: Output) -> None:
     for collection in collections:
         settings.say(describe_retired(collection))
     if not lines:
-        settings.say(
-            f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
-        )
+        settings.say(f"no runs in {settings.place}; create one with: vizpub ingest PATH --run NAME")
 
 
 def _show_seconds(rows: OutputRows) -> OutputRows:
@@ -134,7 +132,9 @@ def show_log(settings: Settings, run: RunName, output: Output, limit: Limit = 0)
 def _log_rows(run: StoredRun, output: Output) -> Iterator[list[Any]]:
     """The events of the run's log; in tables the rows are one text, and times have seconds."""
     from vizpub.runstore.journal import read_journal
+    from vizpub.runstore.stores.copying import bring_log
 
+    bring_log(run)
     for event in read_journal(run.directory):
         if output_format(output) in ("table", "md"):
             event["at"] = event["at"][:19].replace("T", " ")
@@ -194,13 +194,16 @@ def list_files(
     """
     from vizpub.model.errors import UnknownName
     from vizpub.runstore.store import open_run
+    from vizpub.runstore.stores.place import store_of
 
     stored = open_run(settings.workspace, run)
     table_names = sorted(name for name in stored.manifest.tables if not name.startswith("staged/"))
     if table is not None and table not in table_names:
         raise UnknownName("table", table, table_names)
+    store = store_of(settings.workspace)
+    top = f"{store.url}/runs/{run}" if store else str(stored.directory)
     files = [
-        (name, str(stored.directory / part.directory / file.name), file.rows, file.size)
+        (name, f"{top}/{part.directory}/{file.name}", file.rows, file.size)
         for name in ([table] if table else table_names)
         for part in stored.manifest.tables[name].parts
         for file in part.files or ()

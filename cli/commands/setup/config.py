@@ -83,7 +83,7 @@ def show_settings(
     if output_format(output) == "table":  # as they are written in the file
         rows = [(full, str(v) if type(v) is int else v, origin) for full, v, origin in rows]
     show_rows(OutputRows(("setting", "value", "from"), rows), output, settings)
-    source = f"read {current.file}" if current.file else f"no {FILE} in {settings.workspace}"
+    source = f"read {current.file}" if current.file else f"no {FILE} in {settings.place}"
     settings.say(source)
 
 

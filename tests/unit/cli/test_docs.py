@@ -23,7 +23,7 @@ COMMANDS = (
     "ingest metrics plot explore compare topic path message query sql cypher demo doctor "
     "export.gexf export.csv export.html export.bctrace export.check "
     "runs.list runs.show runs.log runs.summary runs.tables runs.path runs.files runs.check "
-    "runs.settle runs.export runs.import runs.remove "
+    "runs.settle runs.copy runs.export runs.import runs.remove "
     "neo4j.load neo4j.verify neo4j.rebuild neo4j.start neo4j.stop neo4j.status neo4j.browser "
     "neo4j.dump neo4j.restore neo4j.remove "
     "live.collect live.report live.watch live.tell "

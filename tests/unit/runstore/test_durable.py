@@ -107,7 +107,7 @@ def made_from(run: StoredRun) -> State:
 def merging() -> Iterator[None]:
     """An append writes the older part of a table again, as it does with each fourth."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vizpub.runstore.writer._OF_A_SIZE", 1)
+        patch.setattr("vizpub.runstore.rewriting._OF_A_SIZE", 1)
         yield
 
 

@@ -19,7 +19,7 @@ from vizpub.cli.main import app
 from vizpub.model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.model.tables import LINKS, table
-from vizpub.runstore import writer as writer_module
+from vizpub.runstore import leftovers
 from vizpub.runstore.manifest import FILE, Cut
 from vizpub.runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from vizpub.runstore.writer import remove_run, writing
@@ -170,7 +170,7 @@ class TestBeingCurrent:
         if how == "removed":
             remove_run(tmp_path, "monday")
         else:
-            monkeypatch.setattr(writer_module, "KEPT_SECONDS", 0)
+            monkeypatch.setattr(leftovers, "KEPT_SECONDS", 0)
             with writing(tmp_path, "monday") as writer:
                 writer.begin(EMPTY)
                 add(writer, "versions", "links", links(9, seed=2), state="complete")
@@ -251,7 +251,7 @@ class TestOpening:
         assert sum(len(rows) for _, rows in found.row_groups("links")) == 100
 
     @pytest.mark.parametrize(
-        "uri", ["s3a://bucket/lab", "s3://bucket", "hdfs://h:9000/x", "file:///x"]
+        "uri", ["s3a://bucket/lab", "S3://bucket", "s3://b", "hdfs://h:9000/x", "file:///x"]
     )
     def test_workspace_that_is_a_uri_is_refused(
         self, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

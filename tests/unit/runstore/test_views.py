@@ -28,7 +28,7 @@ from vizpub.runstore.writer import RunWriter, remove_run, writing
 
 @pytest.fixture(autouse=True)
 def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 600)
+    monkeypatch.setattr("vizpub.runstore.leftovers.KEPT_SECONDS", 600)
 
 
 def grow(writer: RunWriter, seed: int) -> None:
@@ -86,7 +86,7 @@ def test_view_stays_as_it_was_while_the_run_changes(run: StoredRun, tmp_path: Pa
 def test_views_are_removed_when_no_reader_can_need_them(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
+    monkeypatch.setattr("vizpub.runstore.leftovers.KEPT_SECONDS", 0)
     with writing(tmp_path, "monday") as writer:
         grow(writer, 1)
         (run.directory / VIEWS / "left").mkdir()

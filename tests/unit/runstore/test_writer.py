@@ -24,16 +24,16 @@ from tests.support.words import naming, unknown
 from vizpub.model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.model.tables import LINKS
-from vizpub.runstore import durable
+from vizpub.runstore import durable, leftovers
 from vizpub.runstore import writer as writer_module
 from vizpub.runstore.leftovers import LET_GO, sweep
 from vizpub.runstore.manifest import FILE, Cut, Manifest, Part, Since, read_manifest, write_manifest
+from vizpub.runstore.rewriting import first_to_merge
 from vizpub.runstore.run_lock import NO_DIRECTORY
 from vizpub.runstore.store import StoredRun, open_run, runs
 from vizpub.runstore.writer import (
     PENDING,
     RunWriter,
-    first_to_merge,
     remove_run,
     removing,
     writing,
@@ -582,7 +582,7 @@ class TestReaders:
     @pytest.fixture
     def hours(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         """Turns the clock on by so many hours."""
-        monkeypatch.setattr(writer_module, "KEPT_SECONDS", 600)
+        monkeypatch.setattr(leftovers, "KEPT_SECONDS", 600)
         now = writer_module.time.time()
 
         def turn(by: float) -> None:

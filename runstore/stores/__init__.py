@@ -1,0 +1,1 @@
+"""Workspaces in object stores: their objects, the copies here, and who writes."""

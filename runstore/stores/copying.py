@@ -1,0 +1,97 @@
+"""Copies of runs in other workspaces: folders, stores, either way."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from vizpub.machine.files import as_errors_of_ours, replacing
+from vizpub.model.errors import StoreBroken, UseError
+from vizpub.runstore import durable
+from vizpub.runstore.integrity import damages, files_of
+from vizpub.runstore.journal import FILE as JOURNAL
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.place import name_of, store_of
+from vizpub.runstore.writer import RunWriter, writing
+
+
+def copy_run(
+    run: StoredRun, workspace: Path, name: str | None = None, *, replaces: bool = False
+) -> StoredRun:
+    """Copy a complete run to another workspace, under its own name or another. The copy appears
+    when all of it is there and has the checksums of run.json; after a kill, what a store has
+    already is not sent again, and what came from one is not fetched again.
+
+    Raises: UseError if there is another run of that name; StoreBroken for a damaged run; RunLocked,
+    RunCollected, ServiceError, DiskFull.
+    """
+    name = name or run.name
+    with writing(workspace, name) as writer:
+        if writer.directory == run.directory:
+            raise UseError(f"a copy of run '{name}' in its own workspace needs another name (--as)")
+        stored = writer.stored
+        if stored and stored.complete and stored.directories == run.manifest.directories:
+            return open_run(workspace, name)
+        if (stored or writer.broken) and not replaces:
+            there = name_of(workspace)
+            raise UseError(f"{there} has another run '{name}'; give a name (--as), or --replace")
+        writer.check_owner("")
+        with as_errors_of_ours(writer.directory):
+            _copy_files(run, writer)
+            copied = replace(
+                run.manifest, name=name, collection="", view="", let_go={}, boundaries=()
+            )
+            if damage := next(filter(None, damages(writer.directory, copied)), None):
+                raise StoreBroken(f"{writer.directory}/{damage.file}", damage.why)
+            writer.commit(copied)
+    return open_run(workspace, name)
+
+
+def _copy_files(run: StoredRun, writer: RunWriter) -> None:
+    """Give the directory of a run the files of another, in directories of the same names: no other
+    run has one of such a name.
+    """
+    for part in run.manifest.parts:
+        to = writer.directory / part.directory
+        writer.handed_out.add(to)
+        durable.make_directory(to)
+        for path in files_of(run.directory, part, part.directory):
+            (to / path.name).unlink(missing_ok=True)
+            _copy_file(path, to / path.name, as_link=writer.remote is not None)
+    bring_log(run)
+    if (journal := run.directory / JOURNAL).is_file():
+        shutil.copyfile(journal, writer.directory / JOURNAL)
+
+
+def _copy_file(path: Path, to: Path, *, as_link: bool) -> None:
+    if as_link:  # on its way to a store; else the copies must not share their bytes
+        with suppress(OSError):  # of another file system
+            durable.link(path, to)
+            return
+    shutil.copyfile(path, to)
+
+
+def bring_all(run: StoredRun) -> None:
+    """Let all files of a run that is in a store be here. Raises: StoreBroken, ServiceError."""
+    if store_of(run.directory.parent.parent):
+        for part in run.manifest.parts:
+            files_of(run.directory, part, part.directory)
+
+
+def drop_all(run: StoredRun) -> None:
+    """Remove the copies of the files of a run that is in a store: who reads it, fetches them."""
+    if store_of(run.directory.parent.parent):
+        for part in run.manifest.parts:
+            for file in part.files or ():
+                (run.directory / part.directory / file.name).unlink(missing_ok=True)
+
+
+def bring_log(run: StoredRun) -> None:
+    """Let the log of a run that is in a store be here, if it has one. Raises: ServiceError."""
+    store = store_of(run.directory.parent.parent)
+    if store and (log := store.find(f"runs/{run.name}/{JOURNAL}")):
+        run.directory.mkdir(parents=True, exist_ok=True)
+        with replacing(run.directory / JOURNAL) as new:
+            new.write_bytes(log.content)

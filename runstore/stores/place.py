@@ -1,0 +1,87 @@
+"""Workspaces in an object store, and the folder that each of them has on this machine.
+
+The folder is a workspace as any other. It holds copies of the runs' files, so that all that reads
+a run reads local files (vizpub.runstore.stores.copies), and what a command makes before it is in
+the store (vizpub.runstore.stores.remote). Nothing in it is needed by anybody else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from vizpub.machine.files import as_errors_of_ours
+from vizpub.machine.private import make_private, replace_text
+from vizpub.model.errors import UseError
+from vizpub.model.run import check_workspace
+from vizpub.runstore.stores.objects import Objects
+
+STORES = "stores"
+"""The folder of these folders in the cache."""
+_FILE = "store.json"
+_S3 = re.compile(r"s3:/+([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/+(.*))?")
+"""An address, whose two slashes pathlib turns into one."""
+_PREFIX = re.compile(r"[A-Za-z0-9._=+@-]+")
+
+
+def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Path:
+    """The folder of a workspace: its own, or the one that stands for a workspace in S3 here.
+
+    Raises: UseError for another URI, or a prefix that no workspace can have.
+    """
+    text = str(workspace)
+    if not text.startswith("s3:/"):
+        check_workspace(Path(workspace))
+        return Path(workspace)
+    match = _S3.fullmatch(text)
+    names = [name for name in (match[2] or "").split("/") if name] if match else []
+    if not match or not all(_PREFIX.fullmatch(name) and name.strip(".") for name in names):
+        raise UseError(
+            f"{text} is no address of a workspace: write s3://BUCKET or s3://BUCKET/PREFIX, with "
+            "letters, digits and the signs . _ = + @ - in the prefix"
+        )
+    environ = os.environ.get
+    objects = Objects(
+        match[1],
+        "/".join(names),
+        endpoint or environ("AWS_ENDPOINT_URL_S3") or environ("AWS_ENDPOINT_URL") or "",
+        region or environ("AWS_REGION") or environ("AWS_DEFAULT_REGION") or "",
+    )
+    place = json.dumps(asdict(objects))
+    digest = hashlib.blake2b(place.encode(), digest_size=10).hexdigest()
+    folder = _top() / digest
+    with as_errors_of_ours(folder):
+        make_private(_top())
+        folder.mkdir(exist_ok=True)
+        if not (folder / _FILE).exists():
+            replace_text(folder / _FILE, place)
+    return folder
+
+
+def store_of(folder: Path) -> Objects | None:
+    """The store of the workspace whose folder this is; null if the runs are in the folder."""
+    return _read_place(folder) if folder.parent.name == STORES else None
+
+
+def name_of(workspace: Path) -> str:
+    """The workspace as users name it."""
+    store = store_of(workspace)
+    return store.url if store else str(workspace)
+
+
+@cache
+def _read_place(folder: Path) -> Objects | None:
+    if folder.parent != _top():  # a workspace of the user's that is in a folder of that name
+        return None
+    return Objects(**json.loads((folder / _FILE).read_bytes()))
+
+
+def _top() -> Path:
+    from vizpub.machine.jvm.artifacts import cache_path  # few need it
+
+    return cache_path().absolute() / STORES

@@ -1,0 +1,232 @@
+"""Writing runs in a store: what is made here goes there, and one write makes it the run.
+
+    runs/lab/run.json                       the run: what it names exists, for readers
+    runs/lab/data/links/019abcdef01-5e7a…/  immutable files; the name begins with the claim's epoch
+    runs/lab/claim.json                     who writes (vizpub.runstore.stores.claim)
+    runs/lab/log.jsonl                      the log; nothing depends on it
+
+A writer reads run.json, writes new files, and replaces run.json only if it is still what was read.
+A new run has a run.json first, in state 'ingesting', so that there is something to replace. Only
+who has replaced run.json removes files that it does not name: whoever else has written some, can
+commit them no more. Files of later claims stay: their writers have read the new run.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from vizpub.machine.files import bytes_below
+from vizpub.model.errors import RunLocked, ServiceError, StoreBroken, UseError
+from vizpub.runstore import durable
+from vizpub.runstore.journal import FILE as JOURNAL
+from vizpub.runstore.leftovers import is_young
+from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
+from vizpub.runstore.stores.claim import Claim, claimed, owner_of
+from vizpub.runstore.stores.objects import Changed, Listed, Objects
+from vizpub.runstore.stores.place import store_of
+
+_AT_ONCE = 12
+"""Files on their way at the same time."""
+
+
+@dataclass
+class RemoteRun:
+    """A run in a store, of whose writers this process holds the claim."""
+
+    store: Objects
+    directory: Path
+    """The run's directory on this machine."""
+    claim: Claim
+    version: str | None = None
+    """The version of run.json that a commit replaces; null = there is none."""
+    complete: bool = False
+    """True if run.json there is of a complete run, or cannot be read."""
+
+    @property
+    def _top(self) -> str:
+        return f"runs/{self.directory.name}"
+
+    def fresh_name(self) -> str:
+        """A name for a directory of new files."""
+        return f"{self.claim.content.epoch:011x}-{uuid4().hex[:8]}"
+
+    def read(self) -> None:
+        """Let the directory here have the run of the store; what was begun here stays, if the
+        store has no complete run.
+        """
+        found = self.store.find(f"{self._top}/{FILE}")
+        self.version = found.version if found else None
+        manifest = None
+        if found:
+            try:
+                manifest = read_manifest(self.directory, text=found.content)
+                self.complete = manifest.complete
+            except StoreBroken:  # who replaces it, does not need it
+                self.complete = True
+        if found and self.complete:
+            durable.make_directory(self.directory)
+            durable.write(self.directory / FILE, found.content.decode("utf-8", "replace"))
+            if log := self.store.find(f"{self._top}/{JOURNAL}"):
+                (self.directory / JOURNAL).write_bytes(log.content)
+        elif _was_complete(self.directory):  # it was removed by another machine
+            durable.remove(self.directory / FILE)
+        if manifest and manifest.complete and (aged := _aged(manifest)):
+            self._delete(o.name for o in self._files() if _directory(o, self._top) in aged)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Write the files of a complete run that the store has not, then commit it.
+
+        Raises: RunLocked if another writer has taken the claim, or has committed; UseError for the
+        run of a collection; ServiceError.
+        """
+        if manifest.collection:
+            raise UseError(
+                f"run '{manifest.name}' belongs to a collection, and {self.store.url} cannot have "
+                "its log: use a folder, or an archive without the log"
+            )
+        self.claim.renew()
+        if not self.complete:
+            self._commit(Manifest(manifest.name, manifest.source, (), {}))
+        there = {listed.name: listed for listed in self._files()}
+        wanted = {
+            f"{self._top}/{part.directory}/{file.name}": (
+                self.directory / part.directory / file.name,
+                file.size,
+            )
+            for part in manifest.parts
+            for file in part.files or ()
+        }
+        missing = {
+            name: path
+            for name, (path, size) in wanted.items()
+            if name not in there or there[name].size != size
+        }
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self.store.put, missing.keys(), missing.values()))
+        self._commit(manifest)
+        self.complete = True
+        kept = manifest.directories | {*manifest.let_go}
+        with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
+            self._delete(
+                listed.name
+                for listed in there.values()
+                if _directory(listed, self._top) not in kept
+                and _epoch(listed, self._top) <= self.claim.content.epoch
+            )
+
+    def write_log(self) -> None:
+        """Write the log of the run, if the run is there."""
+        if self.complete and (self.directory / JOURNAL).is_file():
+            with suppress(ServiceError):  # nothing depends on it
+                self.store.put(f"{self._top}/{JOURNAL}", self.directory / JOURNAL)
+
+    def remove(self) -> None:
+        """Remove the run: from the first write on it is incomplete, and at last it is gone.
+
+        Raises: RunLocked, ServiceError.
+        """
+        self.claim.renew()
+        if self.version is not None:
+            self._commit(Manifest(self.directory.name, "", (), {}))
+        self.complete = False
+        last = {f"{self._top}/{FILE}", self.claim.name}
+        names = [listed.name for listed in self.store.walk(self._top)]
+        self._delete(name for name in names if name not in last)
+        self.claim.renew()
+        self.store.delete([f"{self._top}/{FILE}"])
+        self.version = None
+
+    def forget_claim(self) -> None:
+        """Remove the claim, where there is nothing to claim."""
+        with suppress(RunLocked, ServiceError):
+            self.claim.renew()
+            self.store.delete([self.claim.name])
+
+    def _commit(self, manifest: Manifest) -> None:
+        text = manifest_text(manifest, uuid4().hex).encode()
+        try:
+            self.version = self.store.put_if(f"{self._top}/{FILE}", text, self.version)
+        except Changed as error:
+            owner = owner_of(self.store.find(self.claim.name))
+            raise RunLocked(self.directory.name, owner) from error
+
+    def _files(self) -> Iterator[Listed]:
+        return self.store.walk(f"{self._top}/data")
+
+    def _delete(self, names: Iterable[str]) -> None:
+        if names := [*names]:
+            self.claim.renew()
+            self.store.delete(names)
+
+
+@contextmanager
+def claiming(directory: Path) -> Iterator[RemoteRun | None]:
+    """The run in the store whose directory here this is, claimed for the length of the block; null
+    if it is in no store. Raises: RunLocked, ServiceError.
+    """
+    store = store_of(directory.parent.parent)
+    if store is None:
+        yield None
+        return
+    with claimed(store, directory.name, directory) as claim:
+        run = RemoteRun(store, directory, claim)
+        run.read()
+        try:
+            yield run
+            run.write_log()
+        finally:
+            if run.version is None:
+                run.forget_claim()
+
+
+def exists(store: Objects, run: str) -> bool:
+    """Return True if the store has something of a run."""
+    return next(store.walk(f"runs/{run}"), None) is not None
+
+
+def changed_s(directory: Path) -> float:
+    """When run.json was written, in seconds since 1970. Raises: OSError, ServiceError."""
+    store = store_of(directory.parent.parent)
+    if store is None:
+        return (directory / FILE).stat().st_mtime
+    names = store.walk(f"runs/{directory.name}")
+    return max((one.changed_s for one in names if one.name.endswith(f"/{FILE}")), default=0.0)
+
+
+def size_of(directory: Path) -> int:
+    """The bytes of all files of a run. Raises: ServiceError."""
+    store = store_of(directory.parent.parent)
+    if store is None:
+        return bytes_below(directory)
+    return sum(listed.size for listed in store.walk(f"runs/{directory.name}"))
+
+
+def _was_complete(directory: Path) -> bool:
+    try:
+        return read_manifest(directory).complete
+    except FileNotFoundError:
+        return False
+    except StoreBroken:
+        return True
+
+
+def _aged(manifest: Manifest) -> set[str]:
+    """The directories that a run let go, and no reader can need."""
+    aged = {name for name, at in manifest.let_go.items() if not is_young(at)}
+    return aged - manifest.directories
+
+
+def _directory(listed: Listed, top: str) -> str:
+    """The directory of a file, as run.json names it."""
+    return listed.name.removeprefix(f"{top}/").rpartition("/")[0]
+
+
+def _epoch(listed: Listed, top: str) -> int:
+    """The epoch of the claim that wrote a file; 0 for files that were copied with their names."""
+    epoch, dash, _ = _directory(listed, top).rpartition("/")[2].partition("-")
+    return int(epoch, 16) if dash else 0

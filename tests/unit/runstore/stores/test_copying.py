@@ -1,0 +1,78 @@
+"""Copies of runs in other workspaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.object_store import Fault, Machine, Server, ingest_links, object_of
+from tests.support.tables import links
+from vizpub.model.errors import ServiceError, StoreBroken, UseError
+from vizpub.runstore.integrity import damages
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.copying import copy_run
+
+
+def is_whole(run: StoredRun, other: StoredRun) -> bool:
+    is_equal = run.read("links").equals(other.read("links"))
+    return is_equal and not any(damages(other.directory, other.manifest))
+
+
+def test_run_goes_to_a_store_and_back(run: StoredRun, machine: Machine, tmp_path: Path) -> None:
+    copied = copy_run(run, machine("here"))
+    assert is_whole(run, copied)
+    back = copy_run(open_run(machine("elsewhere"), "monday"), tmp_path / "back", "lab")
+    assert (back.name, back.manifest.view != "") == ("lab", True)
+    assert is_whole(run, back)
+    for path in back.directory.rglob("*.parquet"):  # the copies share no bytes
+        path.write_bytes(b"")
+    assert is_whole(run, open_run(machine("elsewhere"), "monday"))
+
+
+def test_copy_that_is_there_is_not_made_again(
+    run: StoredRun, machine: Machine, server: Server
+) -> None:
+    copy_run(run, machine("here"))
+    with server.counting() as requests:
+        copy_run(run, machine("elsewhere"))
+    assert not any("/data/" in request for request in requests)
+
+
+def test_other_run_of_that_name_is_replaced_on_request(
+    run: StoredRun, machine: Machine, server: Server
+) -> None:
+    ingest_links(machine("here"), links(9, seed=5))
+    with pytest.raises(UseError, match="--replace"):
+        copy_run(run, machine("here"))
+    assert is_whole(run, copy_run(run, machine("here"), replaces=True))
+    with pytest.raises(UseError, match="--as"):
+        copy_run(open_run(machine("here"), "monday"), machine("here"))
+
+
+def test_damaged_run_is_not_copied(run: StoredRun, machine: Machine) -> None:
+    damaged = run.files("links")[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.raises(StoreBroken):
+        copy_run(run, machine("here"))
+
+
+def test_interrupted_copy_sends_no_file_twice(
+    run: StoredRun, machine: Machine, server: Server
+) -> None:
+    sent: list[str] = []
+
+    def breaking(request: str) -> Fault | None:
+        if "/data/" in request and request.startswith("PUT") and sent[1:]:
+            return "cut"
+        if "/data/" in request and request.startswith("PUT"):
+            sent.append(request)
+        return None
+
+    with server.failing(breaking), pytest.raises(ServiceError):
+        copy_run(run, machine("here"))
+    with server.counting() as requests:
+        assert is_whole(run, copy_run(run, machine("here")))
+    again = [request for request in requests if request.startswith("PUT")]
+    assert {object_of(request) for request in again if "/data/" in request}
+    assert not {*sent} & {*again}

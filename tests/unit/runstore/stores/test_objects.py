@@ -1,0 +1,73 @@
+"""Objects in a store: conditions, lost answers, lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.object_store import Fault, Server
+from vizpub.model.errors import ServiceError
+from vizpub.runstore.stores.objects import Changed, Objects
+from vizpub.runstore.stores.place import store_of
+
+
+@pytest.fixture
+def store(workspace: Path) -> Objects:
+    found = store_of(workspace)
+    assert found
+    return found
+
+
+def test_write_on_a_condition_fails_if_the_object_is_another(store: Objects) -> None:
+    version = store.put_if("a", b"1", None)
+    with pytest.raises(Changed) as error:
+        store.put_if("a", b"2", None)
+    assert error.value.there == (b"1", version)
+    newer = store.put_if("a", b"3", version)
+    with pytest.raises(Changed):
+        store.put_if("a", b"4", version)
+    assert store.find("a") == (b"3", newer)
+    store.delete(["a", "b"])
+    with pytest.raises(Changed):
+        store.put_if("a", b"5", newer)
+    assert store.find("a") is None
+
+
+@pytest.mark.parametrize("fault", ["lost", "half", "cut", "503"])
+@pytest.mark.parametrize("times", [1, 8])
+def test_lost_answer_of_a_write_on_a_condition_is_found_out(
+    store: Objects, server: Server, fault: Fault, times: int
+) -> None:
+    """After it the same write fails, by its own success."""
+    version, left = store.put_if("a", b"1", None), [fault] * times
+    with server.failing(lambda request: left.pop() if request[:3] == "PUT" and left else None):
+        store.put_if("a", b"2", version)
+    found = store.find("a")
+    assert found
+    assert found.content == b"2"
+
+
+def test_large_object_is_read_by_ranges(store: Objects, tmp_path: Path, server: Server) -> None:
+    content = bytes(range(256)) * (9 * 2**12)
+    (tmp_path / "from").write_bytes(content)
+    store.put("a/b", tmp_path / "from")
+    with server.counting() as requests:
+        store.fetch("a/b", len(content), tmp_path / "to")
+    assert (tmp_path / "to").read_bytes() == content
+    assert len(requests) == 2
+
+
+def test_walk_lists_what_is_below_and_folders_what_is_in_it(store: Objects, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"xyz")
+    for name in ("runs/a/1", "runs/a/b/2", "runs/ab/3", "other/4"):
+        store.put(name, tmp_path / "file")
+    assert sorted(one.name for one in store.walk("runs/a")) == ["runs/a/1", "runs/a/b/2"]
+    assert {one.size for one in store.walk("runs")} == {3}
+    assert sorted(store.folders("runs")) == ["a", "ab"]
+
+
+def test_refusal_is_no_reason_to_try_again(server: Server) -> None:
+    missing = Objects("no-such-bucket", endpoint=server.endpoint)
+    with pytest.raises(ServiceError, match="s3://no-such-bucket"):
+        missing.put_if("a", b"", None)

@@ -1,0 +1,292 @@
+"""Writing runs in a store, with and without faults: what readers see, and what stays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.few import few
+from tests.support.object_store import Fault, Machine, Server, ingest_links
+from tests.support.tables import EMPTY, add, links
+from vizpub.model.errors import RunLocked, RunNotComplete, ServiceError, UnknownName, UseError
+from vizpub.runstore import leftovers
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import open_run, run_names, runs
+from vizpub.runstore.stores import claim, objects
+from vizpub.runstore.stores.objects import Objects
+from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.remote import claiming
+from vizpub.runstore.writer import remove_run, writing
+
+FAULTS: tuple[Fault, ...] = ("503", "slow-down", "cut", "lost", "half")
+FIRST, SECOND = links(100, seed=1), links(40, seed=2)
+
+
+def ingest(workspace: Path, rows: pa.Table = FIRST) -> None:
+    ingest_links(workspace, rows)
+
+
+def stored(workspace: Path) -> pa.Table:
+    return open_run(workspace, "monday").read("links")
+
+
+def in_order(rows: pa.Table) -> list[dict[str, Any]]:
+    keys = [(name, "ascending") for name in rows.column_names]
+    return rows.sort_by(keys).to_pylist()
+
+
+def names(workspace: Path) -> set[str]:
+    """The objects of the run without those that say who wrote it."""
+    store = store_of(workspace)
+    assert store
+    everything = {one.name.removeprefix("runs/monday/") for one in store.walk("runs/monday")}
+    return everything - {"claim.json", "log.jsonl"}
+
+
+def named(workspace: Path) -> set[str]:
+    """The objects that run.json names, and itself."""
+    manifest = open_run(workspace, "monday").manifest
+    parts = [
+        f"{part.directory}/{file.name}" for part in manifest.parts for file in part.files or ()
+    ]
+    return {FILE, *parts}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@contextmanager
+def killed_at(count: int, *, after: bool) -> Iterator[list[str]]:
+    """Let this process end at a request, before or `after` it took effect, and answer nobody more.
+    Yields the requests that were made.
+    """
+    made: list[str] = []
+
+    def dying(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            made.append(method.__name__)
+            if len(made) > count or (len(made) == count and not after):
+                raise Killed
+            result = method(*args)
+            if len(made) == count:
+                raise Killed
+            return result
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("find", "fetch", "put", "put_if", "delete", "folders"):
+            patch.setattr(Objects, name, dying(getattr(Objects, name)))
+        yield made
+
+
+class TestWriting:
+    def test_run_is_read_on_another_machine(self, machine: Machine) -> None:
+        ingest(machine("here"))
+        elsewhere = machine("elsewhere")
+        assert in_order(stored(elsewhere)) == in_order(FIRST)
+        assert run_names(elsewhere) == ["monday"]
+        assert [run.name for run in runs(elsewhere)] == ["monday"]
+
+    def test_store_has_what_the_manifest_names(self, workspace: Path) -> None:
+        ingest(workspace)
+        assert names(workspace) == named(workspace)
+
+    def test_run_that_is_replaced_goes_when_nobody_reads_it(
+        self, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leftovers, "KEPT_SECONDS", 600)
+        ingest(workspace)
+        earlier = open_run(workspace, "monday")
+        first = named(workspace)
+        ingest(workspace, SECOND)
+        assert in_order(earlier.read("links")) == in_order(FIRST)
+        assert names(workspace) == first | named(workspace)
+        monkeypatch.setattr(leftovers, "KEPT_SECONDS", 0)
+        with writing(workspace, "monday"):
+            pass
+        assert names(workspace) == named(workspace)
+        assert in_order(stored(workspace)) == in_order(SECOND)
+
+    def test_uncommitted_run_is_invisible(self, machine: Machine) -> None:
+        with writing(machine("here"), "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", FIRST)
+            with pytest.raises(UnknownName):
+                stored(machine("elsewhere"))
+
+    def test_run_of_a_collection_is_refused(self, workspace: Path) -> None:
+        with writing(workspace, "monday") as writer:
+            writer.begin(replace(EMPTY, collection="one"))
+            with pytest.raises(UseError, match="collection"):
+                add(writer, "versions", "links", FIRST, state="complete")
+
+    def test_removed_run_leaves_no_object(self, machine: Machine) -> None:
+        ingest(machine("here"))
+        remove_run(machine("elsewhere"), "monday")
+        store = store_of(machine("here"))
+        assert store
+        assert [*store.walk("runs")] == []
+        with pytest.raises(UnknownName):
+            remove_run(machine("here"), "monday")
+        ingest(machine("here"), SECOND)
+        assert in_order(stored(machine("elsewhere"))) == in_order(SECOND)
+
+
+class TestClaims:
+    def test_second_writer_learns_who_the_first_is(self, machine: Machine) -> None:
+        with writing(machine("here"), "monday"):
+            elsewhere = machine("elsewhere")
+            with pytest.raises(RunLocked, match=r"process \d+ on"), writing(elsewhere, "monday"):
+                pass
+        ingest(elsewhere)
+        assert in_order(stored(elsewhere)) == in_order(FIRST)
+
+    def test_writer_whose_claim_was_taken_commits_nothing(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with writing(machine("here"), "monday") as sleeper:
+            sleeper.begin(EMPTY)
+            monkeypatch.setattr(claim, "LEASE_S", 0)
+            ingest(machine("elsewhere"), SECOND)
+            with pytest.raises(RunLocked):
+                add(sleeper, "versions", "links", FIRST, state="complete")
+        assert in_order(stored(machine("a third"))) == in_order(SECOND)
+
+    def test_commit_fails_after_another_even_with_the_claim(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The claim only saves work: run.json decides."""
+        ingest(machine("here"))
+        monkeypatch.setattr(claim.Claim, "renew", lambda *_, **__: None)
+        with writing(machine("here"), "monday") as sleeper:
+            sleeper.begin(EMPTY)
+            monkeypatch.setattr(claim, "LEASE_S", 0)
+            ingest(machine("elsewhere"), SECOND)
+            with pytest.raises(RunLocked):
+                add(sleeper, "versions", "links", links(9, seed=3), state="complete")
+        assert in_order(stored(machine("a third"))) == in_order(SECOND)
+        ingest(machine("a third"))
+        assert names(machine("a third")) == named(machine("a third"))
+
+    @pytest.mark.parametrize("seed", few(range(200), range(3)))
+    def test_race_of_two_writers_has_one_winner(self, machine: Machine, seed: int) -> None:
+        """Both begin at once, on machines of their own."""
+        start, won, lost = threading.Barrier(2), list[str](), list[str]()
+        directories = {name: machine(name) / "runs" / "monday" for name in ("here", "elsewhere")}
+
+        def race(name: str) -> None:
+            start.wait()
+            try:
+                with claiming(directories[name]):
+                    won.append(name)
+                    end.wait()
+            except RunLocked:
+                lost.append(name)
+            finally:
+                end.set()
+
+        end = threading.Event()
+        # The folder of the second is known by its cache, which a process has one of.
+        store = store_of(directories["elsewhere"].parent.parent)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("vizpub.runstore.stores.remote.store_of", lambda _: store)
+            threads = [threading.Thread(target=race, args=(name,)) for name in directories]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert sorted([*won, *lost]) == ["elsewhere", "here"]
+        assert len(won) == 1
+
+
+KILLS = [(count, after) for count in range(1, 32) for after in (False, True)]
+"""At a request, and before or after it took effect; there are fewer requests."""
+
+
+class TestKills:
+    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(5, False), (8, True), (10, True)]))
+    def test_kill_leaves_one_run_or_the_other(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, count: int, after: bool
+    ) -> None:
+        monkeypatch.setattr(claim, "LEASE_S", 0)
+        ingest(machine("here"))
+        with suppress(Killed), killed_at(count, after=after):
+            ingest(machine("elsewhere"), SECOND)
+        assert in_order(stored(machine("a third"))) in (in_order(FIRST), in_order(SECOND))
+        ingest(machine("here"))
+        assert in_order(stored(machine("a third"))) == in_order(FIRST)
+        assert names(machine("here")) == named(machine("here"))
+
+    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(6, True), (14, False)]))
+    def test_kill_of_a_first_ingest_or_removal_leaves_nothing_half(
+        self, machine: Machine, count: int, after: bool
+    ) -> None:
+        with suppress(Killed), killed_at(count, after=after):
+            ingest(machine("here"))
+            remove_run(machine("here"), "monday")
+        with suppress(UnknownName, RunNotComplete):
+            assert in_order(stored(machine("elsewhere"))) == in_order(FIRST)
+        ingest(machine("here"))  # the same machine waits for no lease
+        assert in_order(stored(machine("elsewhere"))) == in_order(FIRST)
+        remove_run(machine("here"), "monday")
+        assert names(machine("here")) == set()
+
+
+class TestFaults:
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_fault_of_each_request_is_survived(
+        self, workspace: Path, server: Server, fault: Fault
+    ) -> None:
+        """Each request of a kind fails once, and is made again."""
+        failed: set[str] = set()
+
+        def once(request: str) -> Fault | None:
+            if request in failed:
+                return None
+            failed.add(request)
+            return fault
+
+        with server.failing(once):
+            ingest(workspace)
+            assert in_order(stored(workspace)) == in_order(FIRST)
+        assert names(workspace) == named(workspace)
+
+    @pytest.mark.parametrize("seed", few(range(40), range(1)))
+    def test_random_faults_leave_the_same_tables(
+        self, machine: Machine, server: Server, seed: int
+    ) -> None:
+        """25 faults each: of a writer that may fail, and is then started again."""
+        random, faults = Random(seed), [0]
+
+        def sometimes(_: str) -> Fault | None:
+            if faults[0] < 25 and random.random() < 0.4:
+                faults[0] += 1
+                return random.choice(FAULTS)
+            return None
+
+        wanted = FIRST
+        with server.failing(sometimes):
+            while faults[0] < 25:
+                wanted = random.choice([FIRST, SECOND])
+                with suppress(ServiceError, RunLocked):
+                    ingest(machine("here"), wanted)
+        ingest(machine("here"), wanted)
+        assert in_order(stored(machine("elsewhere"))) == in_order(wanted)
+        assert names(machine("here")) == named(machine("here"))
+
+    def test_lasting_fault_is_an_error_that_names_the_store(
+        self, workspace: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(objects, "_PAUSES_S", ())
+        with server.failing(lambda _: "cut"), pytest.raises(ServiceError, match="s3://tests/"):
+            run_names(workspace)
