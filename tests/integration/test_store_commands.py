@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.few import few
-from tests.support.ingested import ingest
+from tests.support.ingested import ingest, ingested
 from tests.support.newcomers import called
 from tests.support.object_store import Fault, Machine, Server, machine, one_server, server, url
+from vizpub.ingest.pipeline import settling_request
 from vizpub.model.errors import RunLocked, ServiceError
 from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import StoredRun, open_run
@@ -103,8 +104,8 @@ def test_commands_under_faults_leave_the_same_tables(
     server: Server,
     seed: int,
 ) -> None:
-    """Five faults each, at random requests of an ingest, an append and a removal."""
-    random, left = Random(seed), [5]
+    """Six faults each, at random requests of an ingest, an append, a settling and a removal."""
+    random, left = Random(seed), [6]
 
     def sometimes(_: str) -> Fault | None:
         if left[0] and random.random() < 0.1:
@@ -124,7 +125,8 @@ def test_commands_under_faults_leave_the_same_tables(
     folder = machine("here")
     with server.failing(sometimes):
         insist(lambda: ingest(spark, folder, "lab", first))
-        insist(lambda: ingest(spark, folder, "lab", second, append=True))
+        insist(lambda: ingest(spark, folder, "lab", second, append=True, settle=False))
+        insist(lambda: ingested(spark, settling_request(open_run(folder, "lab"))))
         run = open_run(machine("elsewhere"), "lab")
         assert {name: run.rows(name) for name in run.manifest.tables} == {
             name: whole.rows(name) for name in whole.manifest.tables
