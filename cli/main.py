@@ -190,7 +190,7 @@ class _StoreOptions:
         typer.Option(
             envvar="AWS_ENDPOINT_URL",
             metavar="URL",
-            help="Server of s3://… that is not Amazon's.",
+            help="Another S3 server.",
             rich_help_panel=RARE,
         ),
     ] = ""
@@ -199,7 +199,7 @@ class _StoreOptions:
         typer.Option(
             envvar="AWS_REGION",
             metavar="NAME",
-            help="Region of the bucket (default: us-east-1).",
+            help="S3 region.",
             rich_help_panel=RARE,
         ),
     ] = ""

@@ -33,6 +33,7 @@ from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import TraceEvent
+from vizpub.ingest.sources.tables.units import SECOND_US
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN
 
@@ -147,8 +148,9 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
     )
     expected: Counter[Any] = Counter()
     for (src, dst, valid_from, valid_to, layer), times in read_csv(lines, header, told).items():
-        end = None if valid_to is None or int(valid_to) > 2**31 else int(valid_to)
-        expected[src, dst, int(valid_from or ""), end, layer or "overlay"] += times
+        end = None if valid_to is None or int(valid_to) > 2**31 else int(valid_to) * SECOND_US
+        begin = int(valid_from or "") * SECOND_US
+        expected[src, dst, begin, end, layer or "overlay"] += times
     assert taken == expected
 
 
@@ -170,7 +172,7 @@ def test_plain_columns_are_taken_or_refused(tmp_path: Path, rng: Random, count: 
         "is negative",
     )  # fmt: skip
     expected = Counter(
-        (src.decode(), dst.decode(), int(at))
+        (src.decode(), dst.decode(), int(at) * SECOND_US)
         for number, line in enumerate((line.removeprefix(BOM_UTF8) for line in lines), 1)
         if number not in told and (read := line.split()) and read[0][:1] not in (b"#", b"%")
         for src, dst, at in [read]
