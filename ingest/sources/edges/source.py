@@ -50,7 +50,7 @@ from vizpub.ingest.sources.tables.rules import (
     parse_number,
 )
 from vizpub.ingest.sources.tables.units import SECOND_US, UNIX_EPOCH, UNIX_US, TimeScale
-from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess_columns, likely_ends
+from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess_columns, is_end, likely_ends
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.ingest.tasks.sink import Fold
@@ -195,7 +195,11 @@ class Edges(TableSource):
             )
         if why or (guessed := guess_columns(head)) is None:
             return why
-        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(guessed.first) - 2)))
+        src, dst = likely_ends(guessed.first)
+        if is_end(src) and is_end(dst):
+            example = f"src={src},dst={dst}"
+        else:
+            example = ",".join(("src", "dst", *[LEFT_OUT] * (len(guessed.first) - 2)))
         appearance = f"it has {guessed.kind} between {len(guessed.first)} columns, and begins with"
         return f"{appearance} '{guessed.text}'; {SAY}, for example: {COLUMNS} {example}"
 

@@ -102,8 +102,13 @@ def guess_columns(head: bytes) -> ColumnGuess | None:
 
 def likely_ends(names: Sequence[str]) -> list[str]:
     """Return the two names that most likely are those of the ends of a link, in order."""
-    ends = sorted(names, key=lambda name: name.lower() not in _ENDS)[:2]
-    return [name for name in names if name in ends]
+    places = sorted(range(len(names)), key=lambda place: not is_end(names[place]))[:2]
+    return [names[place] for place in sorted(places)]
+
+
+def is_end(name: str) -> bool:
+    """Return True for a usual name of an end of a link."""
+    return name.lower() in _ENDS
 
 
 def line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
@@ -180,4 +185,4 @@ def _is_header(first: Sequence[bytes], columns: Sequence[str]) -> bool:
     if any(text and not is_time(text) for text in times):
         return True
     ends = [text for name, text in fields.items() if name in ("src", "dst", "node", "prev_node")]
-    return all(text.decode("utf-8", "replace").lower() in _ENDS for text in ends)
+    return all(is_end(text.decode("utf-8", "replace")) for text in ends)

@@ -183,6 +183,8 @@ def test_text_of_other_width_is_not_recognised_and_the_reason_says_what_was_foun
         (b"src;dst\nalice;bob\n", {("alice", "bob")}),
         (b"src,dst,weight\nalice,bob,3\n", {("alice", "bob")}),
         (b"src,dst,interval\nalice,bob,0\n", {("alice", "bob")}),
+        (b"id,from,to,ts\n0,alice,bob,3\n", {("alice", "bob")}),
+        (b"alice,alice,alice\nbob,carol,3\n", {("alice", "alice"), ("bob", "carol")}),
         (b"alice\tbob\t17.5\nbob\tcarol\t3\n", {("alice", "bob"), ("bob", "carol")}),
     ],
 )
