@@ -52,7 +52,7 @@ class TimeScale:
             time = int(text[:40]) * self.unit_us
         elif _NUMBER.fullmatch(text):
             number = Decimal(text)
-            if self.is_of_intervals and number % 1:
+            if self.is_of_intervals and number != number.to_integral_value():
                 return text
             time = int(number * self.unit_us)
         elif (date := _parse_date(text)) is not None:

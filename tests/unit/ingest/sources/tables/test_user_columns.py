@@ -78,6 +78,17 @@ def test_times_are_numbers_of_the_unit_that_is_told(tmp_path: Path) -> None:
         read(tmp_path / "f", text, "src,dst,interval", interval_us=1500, time_unit_us=10**6)
 
 
+def test_numbers_of_intervals_are_whole_and_of_a_run(tmp_path: Path) -> None:
+    times = ("1", "2.0", "3e0", "1.5", "1e50", f"{'9' * 29}.5")
+    found = read(tmp_path / "f", "".join(f"a,b,{t}\n" for t in times), "src,dst,interval")
+    assert links(found) == [("a", "b", "overlay", 1, 4)]
+    assert [(line, "integer" in why) for _, line, why, _ in found.quarantine] == [
+        (4, True),
+        (5, False),
+        (6, True),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
