@@ -75,6 +75,10 @@ class Objects:
     endpoint: str = ""
     region: str = ""
 
+    def __reduce__(self) -> tuple[type[Objects], tuple[str, ...]]:
+        """Go to other processes without connections."""
+        return Objects, (self.bucket, self.prefix, self.endpoint, self.region)
+
     @property
     def url(self) -> str:
         """The address as users write it."""
