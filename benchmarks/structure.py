@@ -28,6 +28,7 @@ from vizpub.model.clock import Clock
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset
+from vizpub.runstore.stores.place import RunPlace
 
 
 def _measure(
@@ -59,7 +60,8 @@ def _measure(
     inputs = {name: [StepInput(rows)] for name, rows in tables.items()}
     rows = spark.range(0, len(parts), 1, len(parts))
     fold = BlockFold(chosen, inputs, makes, [TaskBlock(part) for part in parts])
-    write_tables(rows, fold, {of.name: OutputTable(out / of.name, of.arrow) for of in makes})
+    places = {of.name: OutputTable(out / of.name, of.arrow) for of in makes}
+    write_tables(rows, fold, RunPlace(out, None), places)
 
 
 def main() -> None:

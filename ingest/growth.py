@@ -170,12 +170,10 @@ class AppendPlan(IngestPlan):
             since = None if name in _REWRITTEN else Since("valid_to", self.since)
         names = ("links", "dangling_links") if name == "links" else (name,)
         return [
-            StepInput(*pair)
+            rows
             for stored in names
             if (entry := self._base.tables.get(stored))
-            for pair in StoredTable(
-                self._job.writer.directory, stored, entry.parts, table(stored).arrow
-            ).datasets(since)
+            for rows in self._job.rows_of_parts(stored, entry.parts, table(stored).arrow, since)
         ]
 
     def carried_rows(self, name: str) -> list[StepInput]:
@@ -184,8 +182,7 @@ class AppendPlan(IngestPlan):
             return []
         schema, at = self._job.source.tables[name], self.boundary.interval
         recent = Since("interval", at) if "interval" in schema.names else Since("valid_to", at + 1)
-        stored = StoredTable(self._job.writer.directory, name, entry.parts, schema)
-        return [StepInput(*pair) for pair in stored.datasets(recent)]
+        return self._job.rows_of_parts(name, entry.parts, schema, recent)
 
     def needed_parts(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
         """Return the older parts of a table, and the condition for the rows that are needed of

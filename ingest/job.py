@@ -32,7 +32,14 @@ from vizpub.ingest.sources.base import ObservedTables, RunDescription, Source, S
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
 from vizpub.ingest.tasks.sink import Fold, OutputTable, write_tables
 from vizpub.ingest.tasks.staged import STAGED, is_staged, macro_text
-from vizpub.ingest.tasks.steps import BlockFold, FoldChain, LaterTable, StepInput, TaskBlock
+from vizpub.ingest.tasks.steps import (
+    BlockFold,
+    FoldChain,
+    LaterTable,
+    StepInput,
+    TaskBlock,
+    inputs_of,
+)
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.runstore.inputs import shorten_inputs
@@ -261,9 +268,7 @@ class Job:
     ) -> list[StepInput]:
         """Return the rows of parts of a table, or those that `since` selects."""
         stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
-        return [StepInput(*pair) for pair in stored.datasets(since)] or [
-            StepInput(schema.empty_table())
-        ]
+        return inputs_of(stored, self.writer.place, since)
 
     def folded_tables(self, file: str | None = None) -> dict[str, list[StepInput]]:
         """Return the folded tables with the rows that appends kept, or their rows in one file."""
@@ -306,7 +311,7 @@ class Job:
             name: OutputTable(self.writer.fresh_directory(name_of(name)), schema)
             for name, schema in tables.items()
         }
-        result = write_tables(rows, fold, places)
+        result = write_tables(rows, fold, self.writer.place, places)
         entries = {
             name_of(name): self._entry(name_of(name), place, result.files[name])
             for name, place in places.items()

@@ -40,7 +40,7 @@ from vizpub.ingest.inputs.inventory import (
     take_inventory,
 )
 from vizpub.ingest.job import Job
-from vizpub.ingest.measures.choice import MeasurementOptions
+from vizpub.ingest.measures.choice import NO_FRAMES, MeasurementOptions
 from vizpub.ingest.plan import end_tick
 from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source, sources_for
@@ -67,6 +67,7 @@ from vizpub.runstore.journal import Journal
 from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.manifest import Manifest, Since, TableEntry
 from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.place import RunPlace
 from vizpub.runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
@@ -246,8 +247,12 @@ def _make(
 ) -> IngestOutcome:
     if start.complete_run:
         return IngestOutcome(start.complete_run, already_complete=True, account=account)
-    if request.measuring.engine == "graphframes":
-        load_graphframes(spark)  # fail now, not after an hour
+    if request.measuring.engine == "graphframes":  # fail now, not after an hour
+        if writer.remote and not is_local(spark.sparkContext.master):
+            raise UseError(NO_FRAMES)
+        load_graphframes(spark)
+    if writer.remote and not is_local(spark.sparkContext.master):
+        writer.place = RunPlace(writer.directory, writer.remote.store)
     start.begin()
     manifest = writer.manifest
     assert manifest is not None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import pyarrow as pa
+
 from vizpub.analytics.steps import Step
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.tasks.fold import RunCounts
@@ -45,6 +47,11 @@ class JobView(Protocol):
 
     def flush(self) -> None:
         """Run the steps that are pending."""
+
+    def rows_of_parts(
+        self, name: str, parts: Sequence[Part], schema: pa.Schema, since: Since | None = None
+    ) -> list[StepInput]:
+        """Return the rows of parts of a table, or those that `since` selects."""
 
 
 class IngestPlan:

@@ -24,7 +24,7 @@ from vizpub.model.errors import StoreBroken
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import REACH, Manifest, Part, StoredFile
 from vizpub.runstore.stores.copies import bring, crc_of
-from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.place import store_of_run
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -96,7 +96,7 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
             raise StoreBroken(str(directory), f"the files of table {name} are missing")
         return sorted(directory.glob("*.parquet"))
     check, paths = partial(_check_open, name=name), [directory / file.name for file in part.files]
-    if store := store_of(run.parent.parent):
+    if store := store_of_run(run):
         bring(store, run, [*zip(paths, part.files, strict=True)], check)
     else:
         for path, file in zip(paths, part.files, strict=True):

@@ -35,7 +35,7 @@ from vizpub.model.run import Boundary, RunFacts, check_run_name
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset, files_of
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in
-from vizpub.runstore.stores.place import folder_of, name_of, store_of
+from vizpub.runstore.stores.place import folder_of, name_of, store_of, store_of_run
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -78,10 +78,19 @@ class StoredTable:
         """The table, or such rows of it, as datasets with what holds for the rows to take of each
         (null = all). Both can be sent to other processes.
         """
+        return [
+            (dataset(files, self.schema), recent)
+            for part, recent in self.reaching(since)
+            if (files := files_of(self.directory, part, self.name))
+        ]
+
+    def reaching(self, since: Since | None) -> list[tuple[Part, pc.Expression | None]]:
+        """The parts with those of their files that may have such rows, and what holds for the rows
+        to take (null = all).
+        """
         recent = pc.field(since.column) >= since.least if since else None
-        reaching = (part.reaching(since) if since else part for part in self.parts)
-        files_by_part = (files_of(self.directory, part, self.name) for part in reaching)
-        return [(dataset(files, self.schema), recent) for files in files_by_part if files]
+        parts = (part.reaching(since) if since else part for part in self.parts)
+        return [(part, recent) for part in parts if part.files is None or part.files]
 
 
 @dataclass(frozen=True)
@@ -287,8 +296,11 @@ class BrokenRun:
 
 def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     """All runs of a workspace by name: complete, incomplete and broken ones."""
+    folder = folder_of(workspace)
+    store = store_of(folder)
+    names = sorted(store.folders("runs")) if store else run_names(folder)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        stored = pool.map(partial(_run_or_error, folder_of(workspace)), run_names(workspace))
+        stored = pool.map(partial(_run_or_error, folder), names)
         return [run for run in stored if run is not None]
 
 
@@ -298,7 +310,7 @@ def _run_or_error(workspace: Path, name: str) -> StoredRun | BrokenRun | None:
         return StoredRun(directory, current_manifest(directory))
     except StoreBroken as error:
         return BrokenRun(name, error)
-    except FileNotFoundError:  # removed meanwhile
+    except FileNotFoundError:  # removed meanwhile, or never there
         return None
 
 
@@ -334,7 +346,7 @@ def directory_of(workspace: Path, name: str) -> Path:
 
 def current_manifest(directory: Path) -> Manifest:
     """The manifest of a run as readers see it. Raises: as manifest_in; ServiceError."""
-    store = store_of(directory.parent.parent)
+    store = store_of_run(directory)
     if store is None:
         return manifest_in(directory)
     found = store.find(f"runs/{directory.name}/{FILE}")
@@ -362,7 +374,7 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
 def _check_there(directory: Path) -> None:
     """Raises: FileNotFoundError where a folder has no run."""
     with suppress(PermissionError):  # there may be one that this user may not see
-        if not (store_of(directory.parent.parent) or (directory / FILE).is_file()):
+        if not (store_of_run(directory) or (directory / FILE).is_file()):
             raise FileNotFoundError(directory)
 
 

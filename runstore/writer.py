@@ -36,7 +36,7 @@ from vizpub.runstore.manifest import (
 from vizpub.runstore.rewriting import cut_part, first_to_merge, join_parts
 from vizpub.runstore.run_lock import lock_run
 from vizpub.runstore.store import directory_of, run_names
-from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.place import RunPlace, store_of_run
 from vizpub.runstore.stores.remote import RemoteRun, claiming, exists
 from vizpub.runstore.views import VIEW, VIEWS
 
@@ -66,8 +66,11 @@ class RunWriter:
     """A collector writes, and what it makes is a run that it has begun."""
     remote: RemoteRun | None = None
     """The run in the store of the workspace; null = the workspace is a folder."""
+    place: RunPlace = field(init=False)
+    """The run's directory, for tasks."""
 
     def __post_init__(self) -> None:
+        self.place = RunPlace(self.directory, None)
         self.manifest = self.manifest or self.stored
         self.synced |= self.stored.directories if self.stored else set()
 
@@ -160,10 +163,12 @@ class RunWriter:
             _touch(self.directory / LET_GO, 0)
         folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
         unsynced = (
-            self.directory / part.directory / file.name
+            path
             for part in manifest.parts
             if part.directory not in self.synced
-            for file in part.files or ()
+            for path in (self.directory / part.directory / file.name for file in part.files or ())
+            # What is not here, tasks on other machines have put into the store.
+            if not self.place.store or path.exists()
         )
         durable.sync(unsynced, self.directory, folders)
         if self.remote and manifest.complete:
@@ -212,9 +217,12 @@ class RunWriter:
         """
         if cut is None:
             return tuple(parts)
-        shorter = (
-            cut_part(self.directory, name, part, cut, self.fresh_directory) for part in parts
-        )
+        fresh = self.fresh_directory
+        shorter = [cut_part(self.directory, name, part, cut, fresh) for part in parts]
+        for part in (one for one in shorter if one not in parts):  # tasks read it before the commit
+            self.place.share(
+                *(self.directory / part.directory / of.name for of in part.files or ())
+            )
         return tuple(part for part in shorter if part.rows)
 
     def merge(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -377,7 +385,7 @@ def _remove(directory: Path, remote: RemoteRun | None) -> None:
 
 
 def _check_there(directory: Path, *, with_log: bool) -> None:
-    store = store_of(directory.parents[1])
+    store = store_of_run(directory)
     if not (exists(store, directory.name) if store else directory.is_dir() or with_log):
         raise no_run(directory.parents[1], directory.name)
 

@@ -11,6 +11,11 @@ from vizpub.analytics.options import ALWAYS_EXACT, ENGINES, Measures
 from vizpub.analytics.own import OwnFunction
 from vizpub.model.errors import UnknownName, UseError
 
+NO_FRAMES = (
+    "GraphFrames on a cluster read the run's files in Spark itself, which cannot read them in a "
+    "store: use the kernels (--engine kernels), or a workspace that all machines mount"
+)
+
 
 @dataclass(frozen=True)
 class MeasurementOptions:

@@ -14,10 +14,12 @@ from vizpub.analytics import engines, steps, structure
 from vizpub.analytics.steps import Step, TaskContext
 from vizpub.analytics.structure import Versions, select_layers
 from vizpub.ingest.job import Job
+from vizpub.ingest.measures.choice import NO_FRAMES
 from vizpub.ingest.tasks.frames import frame_of_files
 from vizpub.ingest.tasks.sink import PassThrough
 from vizpub.ingest.tasks.staged import UNREPORTED
 from vizpub.ingest.tasks.steps import StepInput, TaskBlock, cut_blocks
+from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, SAMPLED
 from vizpub.model.tables import PRESENCE
 from vizpub.runstore.manifest import Part
@@ -93,6 +95,8 @@ class _VersionsReader:
 
     def _frame(self, name: str) -> DataFrame:
         job = self.job
+        if job.writer.place.store:
+            raise UseError(NO_FRAMES)
         (older, since), entry = job.plan.needed_parts(name), job.manifest.tables.get(name)
         place, schema = (job.writer.directory, name), job.manifest.definition(name).arrow
         parts = (entry.newest,) if entry else ()

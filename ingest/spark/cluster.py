@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from vizpub.ingest.spark.shipping import pack_package
-from vizpub.model.errors import UseError
+from vizpub.model.errors import ServiceError, UseError
+from vizpub.runstore.stores.objects import Objects
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -74,6 +75,32 @@ def check_shared(context: SparkContext, directory: Path, tasks: int) -> None:
             f"{directory} is not shared with the executors of {context.master}: {min(faults)}\n"
             "  put the workspace on storage that all machines mount under the same path"
         )
+
+
+def check_store(context: SparkContext, store: Objects, tasks: int) -> None:
+    """Check that every executor can write into the store of the workspace, with credentials of its
+    own. `tasks` is the number of cores. Raises: UseError naming a machine that cannot.
+    """
+    name = f"{_PROBE}-{uuid4().hex[:12]}"
+    answers = context.parallelize(range(tasks), tasks).map(partial(_probe_store, store, name))
+    faults = [f"{host}: {fault}" for host, fault in answers.collect() if fault]
+    store.delete([f"{name}-{task}" for task in range(tasks)])
+    if faults:
+        raise UseError(
+            f"the executors of {context.master} cannot use {store.url}: {min(faults)}\n"
+            "  give every machine credentials for it, in the environment of its worker"
+        )
+
+
+def _probe_store(store: Objects, name: str, task: int) -> tuple[str, str]:
+    """Write an object, on an executor. Return its host, and the fault."""
+    host = socket.gethostname()
+    try:
+        with NamedTemporaryFile() as empty:
+            store.put(f"{name}-{task}", Path(empty.name))
+    except (ServiceError, ImportError) as error:
+        return host, str(error)
+    return host, ""
 
 
 def _probe_from_executor(probe: str, task: int) -> tuple[str, str]:

@@ -22,7 +22,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from vizpub.analytics.options import PLAIN_PLANS
-from vizpub.ingest.spark.cluster import check_shared, count_cores, is_local, ship_package
+from vizpub.ingest.spark.cluster import (
+    check_shared,
+    check_store,
+    count_cores,
+    is_local,
+    ship_package,
+)
 from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
 from vizpub.machine.jvm.java import find_java, spark_java_home
@@ -31,12 +37,14 @@ from vizpub.model.errors import (
     FULL,
     DiskFull,
     OwnMetricFailed,
+    ServiceError,
     SparkFailed,
     StoreBroken,
     UseError,
 )
 from vizpub.model.progress import announce_wait
 from vizpub.runstore.integrity import OTHER_BYTES, OTHER_PAGE
+from vizpub.runstore.stores.place import store_of
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -59,6 +67,9 @@ JAVA_GONE = (
 )
 _OWN_FAILED = re.compile(r"OwnMetricFailed: own metric '(\w+)' failed in (\w+ \S+): (.+)")
 """The last line of a traceback from a worker."""
+_STORE_FAILED = re.compile(r"^vizpub\.model\.errors\.ServiceError: (.+)$", re.MULTILINE)
+_STORED_BROKEN = re.compile(r"^vizpub\.model\.errors\.StoreBroken: (.+?): (.+)$", re.MULTILINE)
+"""What tasks say of files in a store."""
 _NO_SIGNALS = "-Xrs"
 """Java ignores signals of the terminal, which this process handles; it would print its threads."""
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -170,7 +181,10 @@ def _prepared_executors(
     with ship_package(spark.sparkContext, folder):
         with announce_wait(f"executors of {spark.sparkContext.master}"):
             tasks = count_cores(spark.sparkContext)
-        check_shared(spark.sparkContext, scratch, tasks)
+        if store := store_of(scratch.parent):
+            check_store(spark.sparkContext, store, tasks)
+        else:
+            check_shared(spark.sparkContext, scratch, tasks)
         if not conf.contains(_PARTITIONS):
             spark.conf.set(_PARTITIONS, str(_PER_CORE * tasks))
         yield
@@ -194,6 +208,10 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
             raise ended from None
         if failure := _OWN_FAILED.search(str(error)):
             raise OwnMetricFailed(*failure.groups()) from None
+        if failure := _STORE_FAILED.search(str(error)):
+            raise ServiceError(failure[1]) from None
+        if failure := _STORED_BROKEN.search(str(error)):
+            raise StoreBroken(*failure.groups()) from None
         if any(words in str(error) for words in _NO_SPACE):
             raise DiskFull(str(workspace)) from error
         if OTHER_PAGE in str(error):

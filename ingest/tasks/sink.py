@@ -21,6 +21,7 @@ from vizpub.runstore import durable
 from vizpub.runstore.integrity import describe_file, stored_schema
 from vizpub.runstore.manifest import StoredFile
 from vizpub.runstore.rewriting import TableFile
+from vizpub.runstore.stores.place import RunPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,10 +71,12 @@ class _WriteResult(NamedTuple):
 
 
 class _Sink:
-    """The files that one attempt of a task writes: one per table, in the table's directory."""
+    """The files that one attempt of a task writes: one per table, in the table's directory. In a
+    store they are written on this machine first.
+    """
 
-    def __init__(self, directories: Mapping[str, str]) -> None:
-        self._directories = directories
+    def __init__(self, place: RunPlace, directories: Mapping[str, str]) -> None:
+        self._place, self._run, self._directories = place, place.here(), directories
         self._file = f"{uuid4().hex}.parquet"
         self._files: dict[str, TableFile] = {}
 
@@ -85,20 +88,26 @@ class _Sink:
         self._files[name].write(rows)
 
     def close(self) -> Iterator[tuple[str, StoredFile]]:
-        """Close and sync all files, which then survive a power cut. Yield (table, file) pairs."""
+        """Close and sync all files, which then survive a power cut, and let other machines have
+        them. Yield (table, file) pairs.
+        """
         for name, file in self._files.items():
             file.close()
             durable.sync_file(self._path(name))
+            self._place.share(self._path(name))
             yield name, describe_file(self._path(name))
 
     def _path(self, name: str) -> Path:
-        return Path(self._directories[name], self._file)
+        return self._run / self._directories[name] / self._file
 
 
-def write_tables(rows: DataFrame, fold: Fold, tables: Mapping[str, OutputTable]) -> _WriteResult:
-    """Fold the rows of each partition into files of the tables, in one Spark job."""
-    places = {name: str(place.directory.absolute()) for name, place in tables.items()}
-    folded = rows.mapInArrow(partial(_fold_into_files, fold=fold, directories=places), _WRITTEN)
+def write_tables(
+    rows: DataFrame, fold: Fold, place: RunPlace, tables: Mapping[str, OutputTable]
+) -> _WriteResult:
+    """Fold the rows of each partition into files of the tables of a run, in one Spark job."""
+    directories = _below(place, tables)
+    into_files = partial(_fold_into_files, fold=fold, place=place, directories=directories)
+    folded = rows.mapInArrow(into_files, _WRITTEN)
     files: dict[str, list[StoredFile]] = {name: [] for name in tables}
     summaries = []
     for row in folded.collect():
@@ -106,30 +115,34 @@ def write_tables(rows: DataFrame, fold: Fold, tables: Mapping[str, OutputTable])
             summaries.append(row.summary)
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
-    without = {name: place for name, place in tables.items() if not files[name]}
-    nothing = store_tables({name: of.schema.empty_table() for name, of in without.items()}, without)
+    nothing = _store_empty(place, {name: of for name, of in tables.items() if not files[name]})
     return _WriteResult(
         {**{name: tuple(written_files) for name, written_files in files.items()}, **nothing},
         summaries,
     )
 
 
-def store_tables(
-    rows: Mapping[str, pa.Table], tables: Mapping[str, OutputTable]
-) -> dict[str, _Files]:
-    """Write each table in memory to one file. Return the files by table."""
-    sink = _Sink({name: str(place.directory.absolute()) for name, place in tables.items()})
-    for name, table in rows.items():
-        shaped = table.cast(tables[name].schema)
-        for batch in shaped.to_batches() or [pa.RecordBatch.from_pylist([], shaped.schema)]:
-            sink.write(name, batch)
+def _below(place: RunPlace, tables: Mapping[str, OutputTable]) -> dict[str, str]:
+    """Return the directories of tables, relative to the run's."""
+    paths = {name: of.directory.relative_to(place.directory) for name, of in tables.items()}
+    return {name: str(path) for name, path in paths.items()}
+
+
+def _store_empty(place: RunPlace, tables: Mapping[str, OutputTable]) -> dict[str, _Files]:
+    """Write one file without rows for each table. Return the files by table."""
+    sink = _Sink(place, _below(place, tables))
+    for name, of in tables.items():
+        sink.write(name, pa.RecordBatch.from_pylist([], of.schema))
     return {name: (file,) for name, file in sink.close()}
 
 
 def _fold_into_files(
-    batches: Iterable[pa.RecordBatch], fold: Fold, directories: Mapping[str, str]
+    batches: Iterable[pa.RecordBatch],
+    fold: Fold,
+    place: RunPlace,
+    directories: Mapping[str, str],
 ) -> Iterator[pa.RecordBatch]:
-    sink = _Sink(directories)
+    sink = _Sink(place, directories)
     for name, rows in fold(batches):
         sink.write(name, rows)
     results = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]

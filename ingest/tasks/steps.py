@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from vizpub.analytics import steps
 from vizpub.analytics.steps import Step, TaskContext
 from vizpub.model.columns import Table
-from vizpub.runstore.integrity import OTHER_PAGE
-from vizpub.runstore.store import is_broken
+from vizpub.model.errors import ServiceError, StoreBroken
+from vizpub.runstore.integrity import OTHER_PAGE, dataset, files_of
+from vizpub.runstore.manifest import Part, Since
+from vizpub.runstore.store import StoredTable, is_broken
+from vizpub.runstore.stores.place import RunPlace
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -33,10 +36,29 @@ class LaterTable(NamedTuple):
     schema: pa.Schema
 
 
+class StoredRows(NamedTuple):
+    """A part of a table in a store, which each task opens on its own machine."""
+
+    place: RunPlace
+    name: str
+    part: Part
+    schema: pa.Schema
+
+    def open(self) -> ds.Dataset:
+        """Return the rows. Raises: StoreBroken, ServiceError."""
+        return dataset(files_of(self.place.here(), self.part, self.name), self.schema)
+
+    @property
+    def files(self) -> list[str]:
+        """The files on this machine."""
+        directory = self.place.here() / self.part.directory
+        return [str(directory / file.name) for file in self.part.files or ()]
+
+
 class StepInput(NamedTuple):
     """Rows that a step takes: those for which the condition holds (null = all)."""
 
-    rows: pa.Table | ds.Dataset | LaterTable
+    rows: pa.Table | ds.Dataset | StoredRows | LaterTable
     where: pc.Expression | None = None
 
     def resolve_later(self, tables: Mapping[str, Sequence[pa.RecordBatch]]) -> StepInput:
@@ -51,12 +73,25 @@ class StepInput(NamedTuple):
     def selected_rows(self) -> pa.Table | ds.Dataset:
         """Rows for which the condition holds."""
         assert not isinstance(self.rows, LaterTable)
-        return self.rows if self.where is None else self.rows.filter(self.where)
+        rows = self.rows.open() if isinstance(self.rows, StoredRows) else self.rows
+        return rows if self.where is None else rows.filter(self.where)
 
     @property
     def without_rows(self) -> StepInput:
         """Input without rows, of the same schema."""
         return StepInput(self.rows.schema.empty_table())
+
+
+def inputs_of(stored: StoredTable, place: RunPlace, since: Since | None) -> list[StepInput]:
+    """Return the rows of a table of a run, or those that `since` selects, for tasks."""
+    if place.store:
+        rows = [
+            StepInput(StoredRows(place, stored.name, part, stored.schema), where)
+            for part, where in stored.reaching(since)
+        ]
+    else:
+        rows = [StepInput(*pair) for pair in stored.datasets(since)]
+    return rows or [StepInput(stored.schema.empty_table())]
 
 
 class TaskBlock(NamedTuple):
@@ -143,6 +178,8 @@ def name_broken_files(inputs: Iterable[StepInput]) -> Iterator[None]:
     """Name the unreadable file if one of these inputs' files causes an error. Raises: OSError."""
     try:
         yield
+    except (StoreBroken, ServiceError):  # which names it
+        raise
     except Exception as error:  # any: what cannot be read is the cause
         files = (path for one in inputs for path in getattr(one.rows, "files", ()))
         if path := next((path for path in files if is_broken(Path(path))), None):

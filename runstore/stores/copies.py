@@ -25,6 +25,8 @@ OTHER_BYTES = "it has other bytes in the store than run.json says"
 LIMIT = "VIZPUB_S3_CACHE_GB"
 """The variable with the most gigabytes of copies."""
 _LIMIT_GB = 20.0
+_PARTS = 20
+"""Of the limit, that a process fetches before it looks at all copies again."""
 _AT_ONCE = 12
 """Files on their way at the same time."""
 Check = Callable[[Path, StoredFile], None]
@@ -49,7 +51,7 @@ def bring(
 
     with as_errors_of_ours(run), ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(fetch, *zip(*missing, strict=True)))
-        _make_room(run.parents[2])
+        _make_room_after(run.parents[2], sum(file.size for _, file in missing))
 
 
 def _is_here(path: Path, file: StoredFile, check: Check) -> bool:
@@ -80,6 +82,21 @@ def crc_of(path: Path, start: int = 0) -> int:
         while chunk := file.read(2**20):
             crc = crc32(chunk, crc)
     return crc
+
+
+_arrived: dict[Path, int] = {}
+"""Bytes that this process has fetched since it last made room, by folder of stores."""
+
+
+def _make_room_after(stores: Path, size: int) -> None:
+    """Make room once, and again when this process has fetched a part of the limit: all copies are
+    looked at.
+    """
+    if stores in _arrived and _arrived[stores] + size < _limit_gb() * 1e9 / _PARTS:
+        _arrived[stores] += size
+        return
+    _make_room(stores)
+    _arrived[stores] = 0
 
 
 def _make_room(stores: Path) -> None:

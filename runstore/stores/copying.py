@@ -13,7 +13,7 @@ from vizpub.runstore import durable
 from vizpub.runstore.integrity import damages, files_of
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.stores.place import name_of, store_of
+from vizpub.runstore.stores.place import name_of, store_of_run
 from vizpub.runstore.writer import RunWriter, writing
 
 
@@ -75,14 +75,14 @@ def _copy_file(path: Path, to: Path, *, as_link: bool) -> None:
 
 def bring_all(run: StoredRun) -> None:
     """Let all files of a run that is in a store be here. Raises: StoreBroken, ServiceError."""
-    if store_of(run.directory.parent.parent):
+    if store_of_run(run.directory):
         for part in run.manifest.parts:
             files_of(run.directory, part, part.directory)
 
 
 def drop_all(run: StoredRun) -> None:
     """Remove the copies of the files of a run that is in a store: who reads it, fetches them."""
-    if store_of(run.directory.parent.parent):
+    if store_of_run(run.directory):
         for part in run.manifest.parts:
             for file in part.files or ():
                 (run.directory / part.directory / file.name).unlink(missing_ok=True)
@@ -90,7 +90,7 @@ def drop_all(run: StoredRun) -> None:
 
 def bring_log(run: StoredRun) -> None:
     """Let the log of a run that is in a store be here, if it has one. Raises: ServiceError."""
-    store = store_of(run.directory.parent.parent)
+    store = store_of_run(run.directory)
     if store and (log := store.find(f"runs/{run.name}/{JOURNAL}")):
         run.directory.mkdir(parents=True, exist_ok=True)
         with replacing(run.directory / JOURNAL) as new:

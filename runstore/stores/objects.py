@@ -8,6 +8,7 @@ effect; then what the store has decides.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,6 +31,10 @@ _RANGE = 8 * 2**20
 """Bytes of one request for a part of an object."""
 _PAUSES_S = (0.1, 0.3, 1.0, 3.0)
 """Before a write on a condition is tried again."""
+_EXPIRED = re.compile(
+    "ExpiredToken|TokenRefreshRequired|token (included in the request )?is expired"
+)
+"""What stores say of credentials that were valid: S3 with 400, others with 401 or 403."""
 _TRIES_S = 20
 """In which obstore itself tries requests again that can be repeated."""
 
@@ -69,6 +74,10 @@ class Objects:
     prefix: str = ""
     endpoint: str = ""
     region: str = ""
+
+    def __reduce__(self) -> tuple[type[Objects], tuple[str, ...]]:
+        """Go to other processes without connections."""
+        return Objects, (self.bucket, self.prefix, self.endpoint, self.region)
 
     @property
     def url(self) -> str:
@@ -170,7 +179,7 @@ class Objects:
 
         Raises: FileNotFoundError, ServiceError.
         """
-        from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+        from obstore.exceptions import BaseError
 
         for pause_s in (*_PAUSES_S, None):
             try:
@@ -178,18 +187,30 @@ class Objects:
             except BaseError as error:
                 if isinstance(error, FileNotFoundError):
                     raise
-                refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
-                if pause_s is None or refused:
+                if pause_s is None or _is_refused(error):
                     raise self._unavailable(error) from error
                 time.sleep(pause_s)
         raise AssertionError
 
     def _unavailable(self, error: Exception) -> ServiceError:
         why = " ".join(str(error).split("\n\nDebug source")[0].split())
+        if _EXPIRED.search(why):
+            return ServiceError(
+                f"{self.url}: the credentials have expired; renew them and run the same command "
+                "again"
+            )
         return ServiceError(
             f"{self.url} cannot be used ({why[:600]}): check the address, --s3-endpoint, "
             "--s3-region and your credentials, or try again"
         )
+
+
+def _is_refused(error: Exception) -> bool:
+    """Return True if the store does not accept the credentials: to try again changes nothing."""
+    from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+
+    is_denied = isinstance(error, PermissionDeniedError | UnauthenticatedError)
+    return is_denied or bool(_EXPIRED.search(str(error)))
 
 
 def _profile_credentials() -> Any:

@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from vizpub.machine.files import as_errors_of_ours
 from vizpub.machine.private import make_private, replace_text
@@ -46,13 +47,18 @@ def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Pa
             "letters, digits and the signs . _ = + @ - in the prefix"
         )
     environ = os.environ.get
-    objects = Objects(
-        match[1],
-        "/".join(names),
-        endpoint or environ("AWS_ENDPOINT_URL_S3") or environ("AWS_ENDPOINT_URL") or "",
-        region or environ("AWS_REGION") or environ("AWS_DEFAULT_REGION") or "",
+    return _folder_for(
+        Objects(
+            match[1],
+            "/".join(names),
+            endpoint or environ("AWS_ENDPOINT_URL_S3") or environ("AWS_ENDPOINT_URL") or "",
+            region or environ("AWS_REGION") or environ("AWS_DEFAULT_REGION") or "",
+        )
     )
-    place = json.dumps(asdict(objects))
+
+
+def _folder_for(store: Objects) -> Path:
+    place = json.dumps(asdict(store))
     digest = hashlib.blake2b(place.encode(), digest_size=10).hexdigest()
     folder = _top() / digest
     with as_errors_of_ours(folder):
@@ -61,6 +67,33 @@ def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Pa
         if not (folder / _FILE).exists():
             replace_text(folder / _FILE, place)
     return folder
+
+
+class RunPlace(NamedTuple):
+    """The directory of a run, for tasks on any machine."""
+
+    directory: Path
+    """Where the process has it that began the tasks."""
+    store: Objects | None
+    """The store through which the machines share the run's files; null = they share the path."""
+
+    def here(self) -> Path:
+        """The directory on this machine."""
+        if self.store is None:
+            return self.directory
+        return _folder_for(self.store) / "runs" / self.directory.name
+
+    def share(self, *files: Path) -> None:
+        """Let the other machines have files of the directory here. Raises: ServiceError."""
+        if self.store:
+            top = self.here()
+            for file in files:
+                self.store.put(f"runs/{self.directory.name}/{file.relative_to(top)}", file)
+
+
+def store_of_run(directory: Path) -> Objects | None:
+    """The store of the run whose directory on this machine this is; null if it has none."""
+    return store_of(directory.parent.parent)
 
 
 def store_of(folder: Path) -> Objects | None:

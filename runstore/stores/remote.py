@@ -28,7 +28,7 @@ from vizpub.runstore.leftovers import is_young
 from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
 from vizpub.runstore.stores.claim import Claim, claimed, owner_of
 from vizpub.runstore.stores.objects import Changed, Listed, Objects
-from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.place import store_of_run
 
 _AT_ONCE = 12
 """Files on their way at the same time."""
@@ -110,13 +110,17 @@ class RemoteRun:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
         self.complete = True
-        kept = manifest.directories | {*manifest.let_go}
+        named, kept = manifest.directories, manifest.directories | {*manifest.let_go}
         with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
             self._delete(
                 listed.name
                 for listed in there.values()
-                if _directory(listed, self._top) not in kept
-                and _epoch(listed, self._top) <= self.claim.content.epoch
+                if _epoch(listed, self._top) <= self.claim.content.epoch
+                and (
+                    (directory := _directory(listed, self._top)) not in kept
+                    # or of an attempt at a task that was made again
+                    or (directory in named and listed.name not in wanted)
+                )
             )
 
     def write_log(self) -> None:
@@ -169,7 +173,7 @@ def claiming(directory: Path) -> Iterator[RemoteRun | None]:
     """The run in the store whose directory here this is, claimed for the length of the block; null
     if it is in no store. Raises: RunLocked, ServiceError.
     """
-    store = store_of(directory.parent.parent)
+    store = store_of_run(directory)
     if store is None:
         yield None
         return
@@ -191,7 +195,7 @@ def exists(store: Objects, run: str) -> bool:
 
 def changed_s(directory: Path) -> float:
     """When run.json was written, in seconds since 1970. Raises: OSError, ServiceError."""
-    store = store_of(directory.parent.parent)
+    store = store_of_run(directory)
     if store is None:
         return (directory / FILE).stat().st_mtime
     names = store.walk(f"runs/{directory.name}")
@@ -200,7 +204,7 @@ def changed_s(directory: Path) -> float:
 
 def size_of(directory: Path) -> int:
     """The bytes of all files of a run. Raises: ServiceError."""
-    store = store_of(directory.parent.parent)
+    store = store_of_run(directory)
     if store is None:
         return bytes_below(directory)
     return sum(listed.size for listed in store.walk(f"runs/{directory.name}"))

@@ -25,18 +25,25 @@ import pytest
 
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
+from tests.integration.test_store_commands import write_reports
 from tests.support.ingested import TRACES, Store
 from tests.support.installed import install_into
+from tests.support.object_store import BUCKET, Machine, Server, machine, one_server, server, url
 from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.objects import Objects
+from vizpub.runstore.stores.place import store_of_run
+
+__all__ = ["machine", "one_server", "server", "url"]
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SPARK = Path(pyspark.__file__).parent / "bin"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FIND = "import importlib.util as i, sys; print(*filter(i.find_spec, sys.argv[1:]))"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "a secret of tests"}
 EVENTS, LINKS = "gossipsub-4", "cluster-links"
 """Runs, by name."""
 
@@ -87,7 +94,10 @@ def python_without_us(folder: Path) -> Path:
 @contextmanager
 def daemon(folder: Path, *words: str) -> Iterator[Path]:
     """A process of Spark's in a folder of its own, and its log; in the end all it started dies."""
-    folder.mkdir()
+    compiled, cache = folder.parent / "cache", folder / "cache"
+    compiled.mkdir(exist_ok=True)
+    cache.mkdir(parents=True)
+    (cache / "numba").symlink_to(compiled)
     log = folder / "log"
     environment = {
         "PATH": os.environ["PATH"],
@@ -95,7 +105,8 @@ def daemon(folder: Path, *words: str) -> Iterator[Path]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
-        "VIZPUB_CACHE": str(folder.parent / "cache"),
+        "VIZPUB_CACHE": str(cache),
+        **CREDENTIALS,
     }
     command = [SPARK / "spark-class", f"org.apache.spark.deploy.{words[0]}", *words[1:]]
     where = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -271,6 +282,45 @@ def test_run_by_the_wheel_equals_that_of_one_machine(
     by_wheel: StoredRun, stored: Store, links: Path
 ) -> None:
     check_same(stored(LINKS, links), by_wheel)
+
+
+class TestStore:
+    """Driver and workers share an object store, and nothing else: each has a cache of its own."""
+
+    @pytest.fixture
+    def reports(self, server: Server, tmp_path: Path) -> list[str]:
+        """Input in the store, in two files that continue each other."""
+        store = Objects(BUCKET, "input", server.endpoint)
+        host = store.endpoint.removeprefix("http://")
+        for path in (write_reports(tmp_path, range(3)), write_reports(tmp_path, range(3, 6))):
+            store.put(path.name, path)
+        where = f"?endpoint_override={host}&scheme=http"
+        return [f"s3://{BUCKET}/input/{name}.ndjson{where}" for name in (0, 3)]
+
+    def test_run_and_append_equal_those_of_one_machine(
+        self, cluster: Cluster, machine: Machine, url: str, reports: list[str], tmp_path: Path
+    ) -> None:
+        for place, more in ((url, ["--master", cluster.url]), (str(tmp_path / "one"), [])):
+            for path, append in zip(reports, ([], ["--append"]), strict=True):
+                words = ["--workspace", place, "ingest", "--no-load", "--run", "lab", path]
+                program = [sys.executable, "-m", "vizpub.cli", *words, *append, *more]
+                call(program, cluster, VIZPUB_CACHE=str(tmp_path / "driver"))
+        run = open_run(machine("elsewhere"), "lab")
+        check_same(open_run(tmp_path / "one", "lab"), run)
+        store = store_of_run(run.directory)
+        assert store
+        manifest = run.manifest
+        named = {
+            f"runs/lab/{part.directory}/{file.name}"
+            for part in manifest.parts
+            for file in part.files or ()
+        }
+        kept = tuple(f"runs/lab/{name}/" for name in manifest.let_go)
+        data = {one.name for one in store.walk("runs/lab/data")}
+        assert {name for name in data if not name.startswith(kept)} == named
+        assert [one.name for one in store.walk("") if ".probe" in one.name] == []
+        tasks_have = {path.name for path in cluster.folder.rglob("stores/**/*.parquet")}
+        assert tasks_have
 
 
 def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Path) -> None:

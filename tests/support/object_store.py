@@ -30,13 +30,15 @@ from vizpub.runstore.stores import objects
 from vizpub.runstore.stores.place import folder_of
 from vizpub.runstore.writer import writing
 
-Fault = Literal["503", "slow-down", "cut", "lost", "half"]
+Fault = Literal["503", "slow-down", "cut", "lost", "half", "expired"]
 """503 and slow-down: the server refuses; cut: the connection ends before the request takes effect;
-lost: after it took effect, without an answer; half: within the answer.
+lost: after it took effect, without an answer; half: within the answer; expired: the server refuses
+the token.
 """
 Machine = Callable[[str], Path]
 """Gives the folder of a workspace on a machine of that name."""
 _SLOW = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+_EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
 _WAIT_S = 60
 BUCKET = "tests"
 _HOP = ("connection", "transfer-encoding", "content-length", "server", "date")
@@ -96,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.at.fault(request)
         if fault == "cut":
             return self._hang_up()
+        if fault == "expired":
+            return self._answer(400, [], _EXPIRED)
         if fault in ("503", "slow-down"):
             return self._answer(503, [], _SLOW if fault == "slow-down" else b"")
         connection = http.client.HTTPConnection("127.0.0.1", self.at.port, timeout=_WAIT_S)

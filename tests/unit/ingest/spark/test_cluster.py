@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.ingest.spark.cluster import _find_faults, _probe_from_executor, is_local
+from tests.support.object_store import BUCKET, Server, one_server, server
+from vizpub.ingest.spark.cluster import (
+    _find_faults,
+    _probe_from_executor,
+    _probe_store,
+    is_local,
+)
+from vizpub.runstore.stores import objects
+from vizpub.runstore.stores.objects import Objects
+
+__all__ = ["one_server", "server"]
 
 SEEN_BY_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
@@ -52,3 +62,14 @@ def test_folder_that_an_executor_cannot_write_is_a_fault(tmp_path: Path) -> None
     probe.touch()
     tmp_path.chmod(0o500)
     assert faults(probe, [_probe_from_executor(str(probe), 0)]) == ["Permission denied"]
+
+
+def test_store_that_an_executor_cannot_use_is_a_fault(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_PAUSES_S", ())
+    store = Objects(BUCKET, "ws", server.endpoint)
+    assert _probe_store(store, "probe", 1)[1] == ""
+    assert store.find("probe-1")
+    with server.failing(lambda _: "expired"):
+        assert store.url in _probe_store(store, "probe", 2)[1]

@@ -64,7 +64,7 @@ def test_interrupted_copy_sends_no_file_twice(
 
     def breaking(request: str) -> Fault | None:
         if "/data/" in request and request.startswith("PUT") and sent[1:]:
-            return "cut"
+            return "expired"
         if "/data/" in request and request.startswith("PUT"):
             sent.append(request)
         return None

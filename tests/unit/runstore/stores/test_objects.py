@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.few import few
 from tests.support.object_store import Fault, Server
 from vizpub.model.errors import ServiceError
 from vizpub.runstore.stores.objects import Changed, Objects
@@ -34,8 +35,10 @@ def test_write_on_a_condition_fails_if_the_object_is_another(store: Objects) -> 
     assert store.find("a") is None
 
 
-@pytest.mark.parametrize("fault", ["lost", "half", "cut", "503"])
-@pytest.mark.parametrize("times", [1, 8])
+LOST = [(fault, times) for fault in ("lost", "half", "cut", "503") for times in (1, 8)]
+
+
+@pytest.mark.parametrize(("fault", "times"), few(LOST, [("lost", 1), ("half", 1), ("lost", 8)]))
 def test_lost_answer_of_a_write_on_a_condition_is_found_out(
     store: Objects, server: Server, fault: Fault, times: int
 ) -> None:
@@ -71,3 +74,15 @@ def test_refusal_is_no_reason_to_try_again(server: Server) -> None:
     missing = Objects("no-such-bucket", endpoint=server.endpoint)
     with pytest.raises(ServiceError, match="s3://no-such-bucket"):
         missing.put_if("a", b"", None)
+
+
+@pytest.mark.parametrize("call", ["find", "put_if"])
+def test_expired_token_says_what_to_do(store: Objects, server: Server, call: str) -> None:
+    arguments = {"find": ("a",), "put_if": ("a", b"", None)}[call]
+    with (
+        server.failing(lambda _: "expired"),
+        server.counting() as requests,
+        pytest.raises(ServiceError, match="renew them and run the same command again"),
+    ):
+        getattr(store, call)(*arguments)
+    assert len(requests) <= 2, "to try again changes nothing"

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.few import few
@@ -18,11 +19,12 @@ from tests.support.object_store import Fault, Machine, Server, ingest_links
 from tests.support.tables import EMPTY, add, links
 from vizpub.model.errors import RunLocked, RunNotComplete, ServiceError, UnknownName, UseError
 from vizpub.runstore import leftovers
+from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import open_run, run_names, runs
 from vizpub.runstore.stores import claim, objects
 from vizpub.runstore.stores.objects import Objects
-from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.place import RunPlace, store_of, store_of_run
 from vizpub.runstore.stores.remote import claiming
 from vizpub.runstore.writer import remove_run, writing
 
@@ -97,6 +99,13 @@ class TestWriting:
         assert run_names(elsewhere) == ["monday"]
         assert [run.name for run in runs(elsewhere)] == ["monday"]
 
+    def test_list_of_runs_reads_each_once(self, workspace: Path, server: Server) -> None:
+        for name in ("monday", "tuesday"):
+            ingest_links(workspace, FIRST, name)
+        with server.counting() as requests:
+            assert [run.name for run in runs(workspace)] == ["monday", "tuesday"]
+        assert len(requests) == 3
+
     def test_store_has_what_the_manifest_names(self, workspace: Path) -> None:
         ingest(workspace)
         assert names(workspace) == named(workspace)
@@ -129,6 +138,22 @@ class TestWriting:
             writer.begin(replace(EMPTY, collection="one"))
             with pytest.raises(UseError, match="collection"):
                 add(writer, "versions", "links", FIRST, state="complete")
+
+    def test_file_of_a_repeated_task_goes_with_the_commit(self, workspace: Path) -> None:
+        """It is in a directory that run.json names, and not named itself."""
+        with writing(workspace, "monday") as writer:
+            writer.begin(EMPTY)
+            assert writer.remote
+            writer.place = RunPlace(writer.directory, writer.remote.store)
+            new = writer.fresh_directory("links")
+            new.mkdir(parents=True)
+            (new / "again.parquet").write_bytes(b"x")
+            writer.place.share(new / "again.parquet")
+            path = new / "rows.parquet"
+            pq.write_table(FIRST, path)
+            entry = writer.entry_of(new, (describe_file(path),), ())
+            writer.commit(replace(EMPTY, tables={"links": entry}, state="complete"))
+        assert names(workspace) == named(workspace)
 
     def test_removed_run_leaves_no_object(self, machine: Machine) -> None:
         ingest(machine("here"))
@@ -178,7 +203,7 @@ class TestClaims:
         ingest(machine("a third"))
         assert names(machine("a third")) == named(machine("a third"))
 
-    @pytest.mark.parametrize("seed", few(range(200), range(3)))
+    @pytest.mark.parametrize("seed", few(range(200), [0]))
     def test_race_of_two_writers_has_one_winner(self, machine: Machine, seed: int) -> None:
         """Both begin at once, on machines of their own."""
         start, won, lost = threading.Barrier(2), list[str](), list[str]()
@@ -197,9 +222,9 @@ class TestClaims:
 
         end = threading.Event()
         # The folder of the second is known by its cache, which a process has one of.
-        store = store_of(directories["elsewhere"].parent.parent)
+        store = store_of_run(directories["elsewhere"])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("vizpub.runstore.stores.remote.store_of", lambda _: store)
+            patch.setattr("vizpub.runstore.stores.remote.store_of_run", lambda _: store)
             threads = [threading.Thread(target=race, args=(name,)) for name in directories]
             for thread in threads:
                 thread.start()
@@ -214,7 +239,7 @@ KILLS = [(count, after) for count in range(1, 32) for after in (False, True)]
 
 
 class TestKills:
-    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(5, False), (8, True), (10, True)]))
+    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(8, True)]))
     def test_kill_leaves_one_run_or_the_other(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch, count: int, after: bool
     ) -> None:
@@ -227,7 +252,7 @@ class TestKills:
         assert in_order(stored(machine("a third"))) == in_order(FIRST)
         assert names(machine("here")) == named(machine("here"))
 
-    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(6, True), (14, False)]))
+    @pytest.mark.parametrize(("count", "after"), few(KILLS, [(6, True)]))
     def test_kill_of_a_first_ingest_or_removal_leaves_nothing_half(
         self, machine: Machine, count: int, after: bool
     ) -> None:
@@ -243,7 +268,7 @@ class TestKills:
 
 
 class TestFaults:
-    @pytest.mark.parametrize("fault", FAULTS)
+    @pytest.mark.parametrize("fault", few(FAULTS, ["lost", "half"]))
     def test_fault_of_each_request_is_survived(
         self, workspace: Path, server: Server, fault: Fault
     ) -> None:
@@ -261,7 +286,8 @@ class TestFaults:
             assert in_order(stored(workspace)) == in_order(FIRST)
         assert names(workspace) == named(workspace)
 
-    @pytest.mark.parametrize("seed", few(range(40), range(1)))
+    @pytest.mark.long
+    @pytest.mark.parametrize("seed", range(40))
     def test_random_faults_leave_the_same_tables(
         self, machine: Machine, server: Server, seed: int
     ) -> None:
@@ -282,6 +308,21 @@ class TestFaults:
                     ingest(machine("here"), wanted)
         ingest(machine("here"), wanted)
         assert in_order(stored(machine("elsewhere"))) == in_order(wanted)
+        assert names(machine("here")) == named(machine("here"))
+
+    @pytest.mark.parametrize("first", few(range(1, 24), [9]))
+    def test_token_that_expires_is_renewed_and_the_command_repeated(
+        self, machine: Machine, server: Server, first: int
+    ) -> None:
+        """It expires after so many requests of a replacement."""
+        ingest(machine("here"))
+        left = iter([None] * first)
+        # The last requests only tidy up, and nobody hears that they failed.
+        with suppress(ServiceError), server.failing(lambda _: next(left, "expired")):
+            ingest(machine("here"), SECOND)
+        assert in_order(stored(machine("elsewhere"))) in (in_order(FIRST), in_order(SECOND))
+        ingest(machine("here"), SECOND)
+        assert in_order(stored(machine("elsewhere"))) == in_order(SECOND)
         assert names(machine("here")) == named(machine("here"))
 
     def test_lasting_fault_is_an_error_that_names_the_store(
