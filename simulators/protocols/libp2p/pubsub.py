@@ -249,9 +249,6 @@ class Floodsub(Pubsub):
     but not back, and not to the publisher.
     """
 
-    def __init__(self, net: Network, parameters: FloodsubParameters, topics: int) -> None:
-        super().__init__(net, parameters, topics)
-
     def publish(self, peer: int, publication: Publication) -> None:
         """See System.publish."""
         self._flood(peer, peer, Copy(publication, 0))
