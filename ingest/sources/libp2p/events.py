@@ -115,7 +115,7 @@ def control_entries(
                 kind,
                 _topic(entry),
                 None if ids is None else len(entry.get(ids) or ()),
-                tuple(map(_message_text, entry.get(ids) or ())) if kind in named else (),
+                tuple(map(_message_text, entry.get(ids or "") or ())) if kind in named else (),
             )
             for kind, ids in CONTROL.items()
             for entry in control.get(kind) or ()

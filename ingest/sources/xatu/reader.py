@@ -104,8 +104,9 @@ class TableReader:
                 own = event.peer, *map(values.get, OF_SENTRY)
                 if own not in attributes_of_sentries:
                     attributes_of_sentries.add(own)
-                    at, record = (event.peer, event.time), _attributes(values, OF_SENTRY)
-                    yield InputRow(RowKind.RECORD, *at, OF_ATTRIBUTES, *place, record)
+                    at = event.peer, event.time, OF_ATTRIBUTES
+                    record = _attributes(values, OF_SENTRY)
+                    yield InputRow(RowKind.RECORD, *at, *place, record)
                 yield from _rows_of_event(event, rank, place)
                 yield from self._rows_of_remote(event, values, place)
 

@@ -69,7 +69,9 @@ def summed(rows: list[Row]) -> Row:
         "first_receptions": len(rows),
         "with_duplicates": sum(row["duplicates"] > 0 for row in rows),
         "duplicates": sum(row["duplicates"] for row in rows),
-        **{f"duplicates_{flag}": count_true(rows, flag) for flag in ("after_idontwant", "by_iwant")},
+        **{
+            f"duplicates_{flag}": count_true(rows, flag) for flag in ("after_idontwant", "by_iwant")
+        },
         **{
             f"first_duplicate_us_{name}": float(np.quantile(after, of)) if after else None
             for name, of in quantiles.items()
