@@ -18,7 +18,7 @@ from vizpub.graphstore.load.reading import rows_since
 from vizpub.model.arrays import Int64s
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.run import Boundary, RunFacts
-from vizpub.model.tables import table
+from vizpub.model.tables import COPY_FLAGS, table
 
 LENGTHS = (200, 1_000, 5_000)
 """Intervals of the runs."""
@@ -198,7 +198,10 @@ def _judge_arrivals(
     message, peer = first_and_second(both[~np.isin(both, reached)])
     is_other = peer != publisher[message]
     missed = pa.table({"message": message[is_other], "peer": peer[is_other]})
-    return received.append_column("eligible", pa.array(eligible)), missed
+    received = received.append_column("eligible", pa.array(eligible))
+    for flag in COPY_FLAGS:
+        received = received.append_column(flag.name, pa.nulls(len(received), pa.bool_()))
+    return received, missed
 
 
 def _named_table(name: str, count: int, **more: object) -> pa.Table:

@@ -160,6 +160,11 @@ _ARRIVAL = (
     maybe("time_us", "int64", "time of the arrival", "µs"),
     INTERVAL,
 )
+COPY_FLAGS = (
+    maybe("after_idontwant", "bool", "the peer had sent an IDONTWANT for it, null = unknown"),
+    maybe("by_iwant", "bool", "it had asked the previous hop for it by IWANT, null = unknown"),
+)
+"""What the receiver of a copy said before the copy came."""
 RECEPTIONS = Table(
     "receptions",
     "one arrival of a message at a peer",
@@ -174,6 +179,7 @@ RECEPTIONS = Table(
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
         maybe("subscribed", "bool", "the peer was subscribed to the topic, null = unknown"),
         maybe("eligible", "bool", "the peer was eligible: see metrics/messages.eligible"),
+        *COPY_FLAGS,
     ),
     ("message", "peer", "previous_hop", "tick"),
 )

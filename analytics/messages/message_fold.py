@@ -51,7 +51,7 @@ from vizpub.model.columns import Table
 from vizpub.model.metrics import METRICS_MESSAGES
 from vizpub.model.own import with_own
 from vizpub.model.run import AUDIENCE, CAPABILITIES, HOPS, PREVIOUS_HOPS, PUBLICATION_TIMES, TIMES
-from vizpub.model.tables import MISSED, RECEPTIONS
+from vizpub.model.tables import COPY_FLAGS, MISSED, RECEPTIONS
 
 SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
 ROWS = pa.schema(
@@ -67,6 +67,8 @@ ROWS = pa.schema(
         ("told", pa.bool_()),
         ("hop", pa.int32()),
         ("subscribed", pa.bool_()),
+        ("after_idontwant", pa.bool_()),
+        ("by_iwant", pa.bool_()),
     ]
 )
 """Input of the fold. `message` is null in rows that concern all messages. By `kind`:
@@ -75,7 +77,7 @@ ROWS = pa.schema(
     SILENCE       peer, interval: it did not report its receptions
     PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
     ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop,
-                  subscribed (the peer at that time, if it reports it)
+                  subscribed (the peer at that time, if it reports it), and COPY_FLAGS
     REJECTION     the message only
 
 Every message has one publication. Times are time_us.
@@ -200,6 +202,7 @@ class MessageFold:
             ),
             eligible=MaskedValues(is_wanted & ~silent, self._audience_known(publications)[at]),
             passed_over=is_wanted & silent,
+            copy_flags={of.name: nullable_flags(rows[of.name]) for of in COPY_FLAGS},
         )
 
     def _audience_known(self, publications: Publications) -> Flags:
@@ -384,5 +387,6 @@ def _reception_rows(publications: Publications, receptions: Receptions) -> pa.Re
         "hop": MaskedValues(receptions.hop, receptions.hop >= 0),
         "subscribed": receptions.subscribed,
         "eligible": receptions.eligible,
+        **receptions.copy_flags,
     }
     return record_batch(columns, RECEPTIONS.arrow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,8 @@ class Receptions(NamedTuple):
     eligible: MaskedValues
     passed_over: Flags
     """The peer subscribed at the publication, but its receptions are unknown."""
+    copy_flags: Mapping[str, MaskedValues]
+    """Columns of vizpub.model.tables.COPY_FLAGS."""
 
 
 def count_by_message(publications: Publications, positions: Int64s) -> MaskedValues:

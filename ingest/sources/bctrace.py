@@ -113,6 +113,7 @@ class Bctrace(Libp2p):
     """The source `bctrace`: a Libp2p whose reader takes traces of all nodes, with a header."""
 
     name = "bctrace"
+    names_messages = False
     fold = _TraceFold
     tables = _TABLES
     options = frozenset({"interval_us", "max_line"})

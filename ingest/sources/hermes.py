@@ -7,7 +7,7 @@ event and some minutes. They are folded like traces of go-libp2p-pubsub; what th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from vizpub.ingest.sources.base import (
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
     CONTROL_CHARACTER,
+    REQUESTS,
     ControlEntry,
     EventType,
     RpcEntries,
@@ -149,6 +150,10 @@ class Hermes(Libp2p):
         )
         return replace(super().describe(counted, options), unknown=unknown)
 
+    def requests_told(self, tally: TraceTally) -> Collection[str]:
+        """Return the kinds of which there are files."""
+        return [kind for kind in REQUESTS if tally.tables[kind]]
+
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables of Libp2p; of traffic only the messages sent."""
         observed, tables = super().observe(run, options), TraceTally.of(run.totals).tables
@@ -242,7 +247,8 @@ def _rpc_of_row(values: Mapping[str, Any], tally: TraceTally, event: TraceEvent)
     elif kind in CONTROL:
         topic = _text(values, _TOPIC) if _TOPIC in values else None
         ids = values.get(_PEERS) if kind == "prune" else values.get(_IDS)
-        entries = RpcEntries(control=(ControlEntry(kind, topic, len(ids or ())),))
+        names = tuple(ids or ()) if kind in REQUESTS and way == EventType.SEND_RPC else ()
+        entries = RpcEntries(control=(ControlEntry(kind, topic, len(ids or ()), names),))
     else:
         raise RecordRefused(f"unknown type: {kind}")
     tally.tables[kind] += 1

@@ -58,6 +58,7 @@ class Interop(Libp2p):
     """
 
     name = "interop"
+    names_messages = False
     fold = AttributedFold
     tables = {**AttributedFold.tables}  # noqa: RUF012 - as that of Libp2p
     companions = frozenset({PARAMETERS, HOSTS, NETWORK})

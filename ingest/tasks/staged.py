@@ -8,6 +8,7 @@ from importlib.resources import files
 from vizpub.analytics import steps
 from vizpub.analytics.steps import Step
 from vizpub.model.columns import INTERVAL, PEER, Column, Table, always, maybe
+from vizpub.model.tables import COPY_FLAGS
 
 _MESSAGE = always("message", "int64", "dense index of the message")
 _NAME = always("name", "string", "its name in the source")
@@ -55,6 +56,7 @@ ARRIVALS = _staged_table(
     maybe("first", "bool", "it is the first one, as reported"),
     maybe("hop", "int32", "as reported", "hops"),
     maybe("subscribed", "bool", "the peer to the topic, as reported"),
+    *COPY_FLAGS,
 )
 STAGED = {of.name: of for of in (MESSAGES, NAMED_AGAIN, UNREPORTED, CLAIMS, ARRIVALS)}
 

@@ -17,7 +17,8 @@ WITH {valued}, received AS (
         count(*) FILTER (NOT first) AS duplicates,
         CASE WHEN count(*) = count(r.time_us) THEN
             min(r.time_us) FILTER (NOT first)::HUGEINT - min(r.time_us) FILTER (first)
-        END::DOUBLE AS first_duplicate_us
+        END::DOUBLE AS first_duplicate_us,
+        {marked}
     FROM stored."receptions" r JOIN stored."publications" p USING (message)
     WHERE p.interval BETWEEN $first AND $last AND ($topic IS NULL OR topic = $topic)
         AND ($peer IS NULL OR r.peer = $peer)
@@ -26,6 +27,7 @@ WITH {valued}, received AS (
 SELECT {column} count(*) AS first_receptions,
     count(*) FILTER (duplicates > 0) AS with_duplicates,
     coalesce(sum(duplicates), 0)::BIGINT AS duplicates,
+    {sums},
     {quantiles}, max(first_duplicate_us) AS first_duplicate_us_max
 FROM received r LEFT JOIN valued v ON v.peer = r.peer AND {holds}
 GROUP BY ALL ORDER BY ALL NULLS LAST
@@ -34,13 +36,28 @@ _QUANTILES = ", ".join(
     f"quantile_cont(first_duplicate_us, {n / 100}) AS first_duplicate_us_p{n}" for n in (50, 95)
 )
 
+_MARKS = ("after_idontwant", "by_iwant")
+# Unknown of one copy is unknown of all.
+_MARKED = ", ".join(
+    f"CASE WHEN bool_and({mark} IS NOT NULL OR first) THEN count(*) FILTER (NOT first AND {mark}) "
+    f"END AS {mark}"
+    for mark in _MARKS
+)
+_SUMS = ", ".join(
+    f"CASE WHEN count({mark}) = count(*) THEN coalesce(sum({mark}), 0)::BIGINT "
+    f"END AS duplicates_{mark}"
+    for mark in _MARKS
+)
+
 
 def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
-    """first_receptions, with_duplicates, duplicates, first_duplicate_us_p50, …_p95, …_max: over
-    all first receptions of the messages that were published in the window, how many of these peers
-    got duplicates, how many these were, and the time from the first reception to the first
-    duplicate in µs. It is null where no times are known; negative if the duplicate came while the
-    peer still validated the first copy.
+    """first_receptions, with_duplicates, duplicates, duplicates_after_idontwant,
+    duplicates_by_iwant, first_duplicate_us_p50, …_p95, …_max: over all first receptions of the
+    messages that were published in the window, how many of these peers got duplicates, how many
+    these were, how many of them came after the peer's own IDONTWANT, how many because of its
+    IWANT (both null where the source does not name the messages of these), and the time from the
+    first reception to the first duplicate in µs. It is null where no times are known; negative if
+    the duplicate came while the peer still validated the first copy.
 
     `by` 'message', 'peer', 'topic' or 'interval' (of publication), there is a row for each; by an
     attribute of peers, for each `group` of receivers.
@@ -54,6 +71,8 @@ def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
         valued=VALUED.format(attributes=rows_of(run, "attributes")),
         column=column,
         quantiles=_QUANTILES,
+        marked=_MARKED,
+        sums=_SUMS,
         holds=holds_at("r.tick"),
     )
     return run.with_names(read_answer(run.stored, statement, key=key, **values_of(run, where)))

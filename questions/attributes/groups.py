@@ -66,6 +66,11 @@ _SPREAD = """
     quantile_cont(delay_us::DOUBLE, 0.95) FILTER (first) AS delay_us_p95,
     quantile_cont(delay_us::DOUBLE, 0.99) FILTER (first) AS delay_us_p99,
     max(delay_us::DOUBLE) FILTER (first) AS delay_us_max"""
+_SUMS = (
+    *("messages", "eligible", "delivered", "receptions"),
+    *("first_receptions", "duplicates", "relay_receptions"),
+)
+"""The columns of groups of messages that add up messages."""
 _BY_PUBLISHER = """
 , sums AS (
     SELECT v.value AS "group", count(*) AS messages, {hits},
@@ -261,7 +266,7 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
     """A row for each group of publishers, or of receivers: what their messages had together.
 
     eligible, delivered and hit ratios leave out messages that a peer refused; delays and hops are
-    those of all first receptions.
+    those of all first receptions. Sums are null for a run that has a sample of the messages.
 
     Raises: UnknownName, UseError for a run without attributes, or messages.
     """
@@ -274,7 +279,12 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
             "all_listed": run.facts.knows(DUPLICATES),
         }
     question = _CHOSEN + (_BY_RECEIVER if receivers else _BY_PUBLISHER)
-    return _answer(run, question, key, where, holds=holds_at("tick"), **values)
+    rows = _answer(run, question, key, where, holds=holds_at("tick"), **values)
+    for name in _SUMS if run.facts.is_sample else ():
+        if name in rows.column_names:
+            unknown = pa.nulls(rows.num_rows, rows.schema.field(name).type)
+            rows = rows.set_column(rows.column_names.index(name), name, unknown)
+    return rows
 
 
 def topics_by_group(run: NamedRun, key: str, where: Where) -> pa.Table:

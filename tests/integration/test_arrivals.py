@@ -77,6 +77,38 @@ def test_duplicates_of_a_trace_are_those_of_its_events(traced: Run) -> None:
         assert row[f"first_duplicate_us_{name}"] == pytest.approx(np.quantile(after, of))
 
 
+def requested_duplicates(file: Path) -> tuple[int, int, int]:
+    """The duplicates of a peer's trace, those after its IDONTWANT, and those by its IWANT."""
+    unwanted, asked, counts = set(), set(), [0, 0, 0]
+    with gzip.open(file, "rt") as lines:
+        for event in sorted(map(json.loads, lines), key=lambda event: int(event["timestamp"])):
+            rpc = event.get("sendRPC") or {}
+            control = (rpc.get("meta") or {}).get("control") or {}
+            for entry in control.get("idontwant") or ():
+                unwanted |= {*entry["messageIDs"]}
+            for entry in control.get("iwant") or ():
+                asked |= {(rpc["sendTo"], message) for message in entry["messageIDs"]}
+            if event["type"] == DUPLICATE:
+                about = event["duplicateMessage"]
+                copy = about["receivedFrom"], about["messageID"]
+                counts[0] += 1
+                counts[1] += copy[1] in unwanted
+                counts[2] += copy in asked
+    return counts[0], counts[1], counts[2]
+
+
+def test_duplicates_that_a_peer_asked_for_are_those_of_its_events(traced: Run) -> None:
+    files = (ROOT / "examples/gossipsub").glob("*.gz")
+    counts = np.sum([requested_duplicates(file) for file in files], axis=0).tolist()
+    marked = traced.table("receptions")
+    again = marked.filter(pc.invert(marked["first"]))
+    flags = "after_idontwant", "by_iwant"
+    assert [len(again), *(pc.sum(again[flag]).as_py() for flag in flags)] == counts
+    assert 0 < counts[2] < counts[1] < counts[0]
+    [row] = traced.duplicates().to_pylist()
+    assert 0 < row["duplicates_by_iwant"] <= row["duplicates_after_idontwant"] < row["duplicates"]
+
+
 def test_duplicates_of_a_simulated_system_are_those_of_its_reports(
     simulated: Run, reports: list[Path]
 ) -> None:
@@ -94,7 +126,9 @@ def test_duplicates_of_a_simulated_system_are_those_of_its_reports(
         """
     ).fetchall()
     [row] = simulated.duplicates().to_pylist()
-    assert [*row.values()][:4] == [*rows[0]]
+    names = ("first_receptions", "with_duplicates", "duplicates", "first_duplicate_us_p50")
+    assert [row[name] for name in names] == [*rows[0]]
+    assert row["duplicates_after_idontwant"] is row["duplicates_by_iwant"] is None
 
 
 @pytest.mark.parametrize("name", ["traced", "simulated"])

@@ -40,7 +40,7 @@ from vizpub.ingest.sources.xatu.tables import TOPIC_PARTS
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import DUPLICATES, SAMPLED
-from vizpub.questions.attributes.groups import topics_by_group
+from vizpub.questions.attributes.groups import messages_by_group, topics_by_group
 from vizpub.questions.control import NAME_ONE, control_by_kind
 from vizpub.questions.names import NamedRun, Where
 from vizpub.questions.summary import facts_for_people
@@ -301,6 +301,11 @@ def test_counts_over_a_sample_are_unknown(
     for row in topics_by_group(named, "client", Where()).to_pylist():
         assert row["publications"] is row["duplicates"] is row["hit_ratio"] is None
         assert row["subscribers"] != 0
+    for receivers in (False, True):
+        rows = messages_by_group(named, "client", Where(), receivers=receivers)
+        assert rows.num_rows
+        for column in ("receptions", "first_receptions", "duplicates", "relay_receptions"):
+            assert rows[column].null_count == rows.num_rows
     assert not [fact for fact, _ in facts_for_people(run) if fact.startswith("control messages")]
 
 

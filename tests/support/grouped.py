@@ -93,7 +93,8 @@ def _publish(made: Played, draw: Random, ticks: int) -> None:
                     {"message": message, "peer": peer, "time_us": arrival, "tick": arrival,
                      "interval": arrival // ticks, "first": copy == 0,
                      "hop": draw.choice([None, 1, 2]), "subscribed": peer in eligible,
-                     "eligible": peer in eligible}
+                     "eligible": peer in eligible, "after_idontwant": draw.choice([True, False]),
+                     "by_iwant": draw.choice([True, False])}
                 )  # fmt: skip
             counts["delivered"] += bool(copies) and peer in eligible
             counts["receptions"] += copies

@@ -28,7 +28,7 @@ class ControlCounts:
         """Add the entries of an RPC."""
         assert event.entries is not None
         way = _WAYS.index(event.type)
-        for kind, topic, ids in event.entries.control:
+        for kind, topic, ids, _ in event.entries.control:
             self._messages[kind, topic][way] += 1
             if ids is not None:
                 self._ids[kind, topic][way] += ids

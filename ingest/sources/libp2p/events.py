@@ -73,6 +73,8 @@ class ControlEntry(NamedTuple):
     ids: int | None = None
     """Number of the messages or, in a PRUNE, of the peers that it names; null = unknown, or it is
     of a kind that names none."""
+    messages: tuple[str, ...] = ()
+    """The messages that a sent IWANT or IDONTWANT names."""
 
 
 class RpcEntries(NamedTuple):
@@ -92,20 +94,29 @@ CONTROL = {
 """The kinds of entries in an RPC's control block, and their fields with ids."""
 KINDS = ("subscribe", "unsubscribe", *CONTROL)
 """All kinds of control entries."""
+REQUESTS = ("iwant", "idontwant")
+"""The kinds by which a peer says which messages it wants, and which it does not."""
 
 
 def control_entries(
     subscriptions: Iterable[Mapping[str, Any]],
     control: Mapping[str, Iterable[Mapping[str, Any]]],
+    way: int | None,
 ) -> tuple[ControlEntry, ...]:
-    """Return the control entries of an RPC from its fields."""
+    """Return the control entries of an RPC from its fields and the type of its event."""
+    named = REQUESTS if way == EventType.SEND_RPC else ()
     return (
         *(
             ControlEntry("subscribe" if entry.get("subscribe") else "unsubscribe", _topic(entry))
             for entry in subscriptions
         ),
         *(
-            ControlEntry(kind, _topic(entry), None if ids is None else len(entry.get(ids) or ()))
+            ControlEntry(
+                kind,
+                _topic(entry),
+                None if ids is None else len(entry.get(ids) or ()),
+                tuple(map(_message_text, entry.get(ids or "") or ())) if kind in named else (),
+            )
             for kind, ids in CONTROL.items()
             for entry in control.get(kind) or ()
         ),
@@ -116,6 +127,13 @@ def _topic(entry: Mapping[str, Any]) -> str | None:
     """Return the topic of an entry of JSON or protobuf; null if it has none."""
     topic = entry.get("topic") or None
     return topic.decode() if isinstance(topic, bytes) else topic
+
+
+def _message_text(message: str | bytes | None) -> str:
+    """Return the hex of an id in JSON or protobuf; '' if it is none."""
+    if isinstance(message, bytes):
+        return message.hex()
+    return b64decode(message).hex() if message and _BASE64.fullmatch(message) else ""
 
 
 class TraceEvent(msgspec.Struct, array_like=True, gc=False):

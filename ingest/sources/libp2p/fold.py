@@ -53,6 +53,9 @@ TABLES: dict[str, pa.Schema] = {
         for name, of in OBSERVED.items()
         if name not in ("presence", "roles", "attributes", "sizes")
     },
+    "receptions": pa.schema(
+        [*OBSERVED["receptions"], ("after_idontwant", pa.bool_()), ("by_iwant", pa.bool_())]
+    ),
 }
 """The folded tables.
 
@@ -146,6 +149,10 @@ class FoldedPeer:
         self._streams, self._mesh, self._topics, self._held = (OpenPeriods(name) for _ in range(4))
         self._traffic = _PeerTraffic(name, rows)
         self._published: set[str | None] = set()
+        self._unwanted: set[str | None] = set()
+        """Messages that its IDONTWANT named."""
+        self._requested: set[tuple[str | None, str | None]] = set()
+        """Peers that it sent an IWANT, and the messages that this named."""
         self._arrivals = 0
 
     def add_own(self, event: TraceEvent, at: int, file: int) -> None:
@@ -169,12 +176,22 @@ class FoldedPeer:
                 self._rows["rejections"].append((*refused, *self._time(at), event.reason))
             case EventType.JOIN | EventType.LEAVE | EventType.GRAFT | EventType.PRUNE:
                 self._turn(event, at)
+            case EventType.SEND_RPC:
+                self._note_requests(event)
             case EventType.STREAM_OPENED:
                 self._streams.begin((event.other, STREAMS, None), at)
             case EventType.STREAM_CLOSED:
                 self._rows["links"] += self._streams.end((event.other, STREAMS, None), at)
                 # No PRUNE is written for it.
                 self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
+
+    def _note_requests(self, event: TraceEvent) -> None:
+        """Note the messages that the peer says it wants, or does not."""
+        for entry in event.entries.control if event.entries else ():
+            if entry.kind == "idontwant":
+                self._unwanted.update(entry.messages)
+            else:
+                self._requested.update((event.other, message) for message in entry.messages)
 
     def _turn(self, event: TraceEvent, at: int) -> None:
         """Begin or end a topic, or a link of the mesh."""
@@ -201,7 +218,10 @@ class FoldedPeer:
         if not is_own:
             self._arrivals += 1
             copy = event.message, event.topic, None, self.name, event.other
-            details = self._arrivals, event.type == EventType.DELIVER, None, None
+            sender = event.other, event.message
+            by_iwant = None if event.other is None else sender in self._requested
+            requests = event.message in self._unwanted, by_iwant
+            details = self._arrivals, event.type == EventType.DELIVER, None, None, *requests
             self._rows["receptions"].append((*copy, *self._time(at), *details))
 
     def _time(self, at: int) -> tuple[int, int, int]:

@@ -74,7 +74,7 @@ def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
         "message": payload.get("messageID"),
         "reason": payload.get("reason"),
         "proto": payload.get("proto"),
-        "entries": _entries(payload.get("meta") or {}) if number in RPCS else None,
+        "entries": _entries(payload.get("meta") or {}, number) if number in RPCS else None,
         "write_ns": payload.get("writeDurationNanos"),
     }, seen.unknown
 
@@ -168,10 +168,10 @@ def _value_of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
     return value
 
 
-def _entries(meta: Mapping[str, Any]) -> RpcEntries:
+def _entries(meta: Mapping[str, Any], way: int | None) -> RpcEntries:
     control = meta.get("control") or {}
     blocks = {kind: _without_nulls(_value_of_type(control, kind, [])) for kind in CONTROL}
-    entries = control_entries(_without_nulls(meta.get("subscription") or ()), blocks)
+    entries = control_entries(_without_nulls(meta.get("subscription") or ()), blocks, way)
     return RpcEntries(len(meta.get("messages") or ()), entries)
 
 

@@ -100,7 +100,7 @@ def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
             "other": _base64(payload.get("other")),
             "message": _base64(payload.get("messageID")),
             **{name: payload[name].decode() for name in _TEXTS if name in payload},
-            "entries": _entries(payload.get("meta")) if kind in RPCS else None,
+            "entries": _entries(payload.get("meta"), kind) if kind in RPCS else None,
             "write_ns": payload.get("write_ns"),
         }, unknown_fields(event, len(record))
     except DecodeError as error:
@@ -119,11 +119,11 @@ def _base64(value: bytes | None) -> str | None:
     return None if value is None else b64encode(value).decode()
 
 
-def _entries(meta: Any) -> RpcEntries:
+def _entries(meta: Any, way: int | None) -> RpcEntries:
     if meta is None:
         return RpcEntries()
     blocks = {kind: map(_fields, getattr(meta.control, kind)) for kind in CONTROL}
-    entries = control_entries(map(_fields, meta.subscription), blocks)
+    entries = control_entries(map(_fields, meta.subscription), blocks, way)
     return RpcEntries(len(meta.messages), entries)
 
 

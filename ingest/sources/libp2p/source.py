@@ -6,7 +6,7 @@ Streams opened and closed are links of layer `streams`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
@@ -26,6 +26,7 @@ from vizpub.ingest.sources.base import (
 )
 from vizpub.ingest.sources.folded import NAMES_OF_REPORTERS
 from vizpub.ingest.sources.libp2p import json_events, protobuf
+from vizpub.ingest.sources.libp2p.events import REQUESTS
 from vizpub.ingest.sources.libp2p.facts import (
     INTERVAL_US,
     TraceJudge,
@@ -81,6 +82,9 @@ class Libp2p(Source):
     tables = TABLES
     unknown: tuple[str, ...] | None = None
     """Facts that no input of the source reports; null = those that its events lack."""
+
+    names_messages: ClassVar[bool] = True
+    """Its control entries name messages."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'json' or 'protobuf' by the content alone."""
@@ -158,10 +162,23 @@ class Libp2p(Source):
             control="FROM folded.control",
             gauges="FROM folded.gauges" if TraceTally.of(run.totals).writes else None,
             publications="FROM folded.publications",
-            receptions="FROM folded.receptions",
+            receptions=self._receptions_text(run),
             rejections="FROM folded.rejections",
             functions=(_STAYS,),
         )
+
+    def requests_told(self, tally: TraceTally) -> Collection[str]:
+        """Return the kinds of REQUESTS whose messages the input names; writers that leave out whom
+        deliveries came from leave out IDONTWANT, too.
+        """
+        return () if tally.deliveries and not tally.with_previous_hop else REQUESTS
+
+    def _receptions_text(self, run: RunDescription) -> str:
+        told = self.requests_told(TraceTally.of(run.totals)) if self.names_messages else ()
+        marks = {"idontwant": "after_idontwant", "iwant": "by_iwant"}
+        unknown = [name for kind, name in marks.items() if kind not in told]
+        left_out = f"EXCLUDE ({', '.join(unknown)})" if unknown else ""
+        return f"SELECT * {left_out} FROM folded.receptions"
 
 
 def _traffic_text(clock: Clock) -> str:

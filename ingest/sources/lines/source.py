@@ -82,6 +82,7 @@ class Lines(Libp2p):
     """The source `lines`: a Libp2p whose reader takes lines that match a pattern."""
 
     name = "lines"
+    names_messages = False
     fold = _LineFold
     options = frozenset({"interval_us", "reporters_only", "max_line", "pattern"})
 

@@ -84,7 +84,7 @@ class TableReader:
         name = table_of(split.path) or ""
         tally, table = self.judge.tally(), TABLES[name]
         tally.tables[name] += 1
-        attributes_of_sentries: set[tuple[str, bytes]] = set()
+        attributes_of_sentries = set[tuple[Any, ...]]()
 
         def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
             for number, values in enumerate(_rows_of(batch), first):
@@ -101,13 +101,12 @@ class TableReader:
                     yield refusal_row(split, number, str(reason), content)
                     continue
                 place = split.file, number, None
-                if (own := (event.peer, _attributes(values, OF_SENTRY))) not in (
-                    attributes_of_sentries
-                ):
+                own = event.peer, *map(values.get, OF_SENTRY)
+                if own not in attributes_of_sentries:
                     attributes_of_sentries.add(own)
-                    yield InputRow(
-                        RowKind.RECORD, own[0], event.time, OF_ATTRIBUTES, *place, own[1]
-                    )
+                    at = event.peer, event.time, OF_ATTRIBUTES
+                    record = _attributes(values, OF_SENTRY)
+                    yield InputRow(RowKind.RECORD, *at, *place, record)
                 yield from _rows_of_event(event, rank, place)
                 yield from self._rows_of_remote(event, values, place)
 

@@ -86,6 +86,7 @@ class Xatu(Libp2p):
     """The source `xatu`: a Libp2p whose reader takes the tables of Xatu."""
 
     name = "xatu"
+    names_messages = False
     fold = XatuFold
     every_layer = frozenset({STREAMS, CONNECTIONS, MESH})
     options = frozenset({"interval_us", "only", "reporters_only"})

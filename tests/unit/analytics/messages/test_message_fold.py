@@ -111,6 +111,8 @@ def random_world(seed: int, messages: int) -> World:
                 "time_us": tick if timed and rng.random() < 0.97 else None,
                 "arrival": len(receptions),
                 "subscribed": (True, False, None, None, None)[rng.integers(5)],
+                "after_idontwant": (True, False, None)[rng.integers(3)],
+                "by_iwant": (True, False, None)[rng.integers(3)],
             }
             if not tells:
                 row["first"] = None

@@ -37,6 +37,9 @@ def arrived(workspace_of_arrivals: Path) -> Played:
         for row in made.rows["receptions"]:
             if row["message"] == 8:
                 row["previous_hop"] = None
+            row["after_idontwant"] = (row["message"] + row["peer"]) % 3 == 0
+            known = row["previous_hop"] is not None
+            row["by_iwant"] = row["peer"] % 4 == 1 if known else None
 
     names = [f"p{number}" for number in range(24)]
     clock = Clock(100, 1_000, 0, 9)

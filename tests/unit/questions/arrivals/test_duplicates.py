@@ -38,6 +38,7 @@ def copies_of(made: Played) -> Iterator[Row]:
     arrivals = defaultdict(list)
     for row in made.rows["receptions"]:
         arrivals[row["message"], row["peer"]].append(row)
+    flags = "after_idontwant", "by_iwant"
     for (message, peer), rows in arrivals.items():
         times: dict[bool, list[int | None]] = {True: [], False: []}
         for row in rows:
@@ -50,8 +51,15 @@ def copies_of(made: Played) -> Iterator[Row]:
                 "interval": published["interval"],
                 "client": client_of(made, peer, published["tick"]),
                 "duplicates": len(times[False]),
+                **{flag: [row[flag] for row in rows if not row["first"]] for flag in flags},
                 "after": min(times[False]) - times[True][0] if known else None,  # type: ignore
             }  # fmt: skip
+
+
+def count_true(rows: list[Row], flag: str) -> int | None:
+    """How many duplicates have the flag; null if it is unknown of one."""
+    flags = [of_copy for row in rows for of_copy in row[flag]]
+    return None if None in flags else sum(flags)
 
 
 def summed(rows: list[Row]) -> Row:
@@ -61,6 +69,9 @@ def summed(rows: list[Row]) -> Row:
         "first_receptions": len(rows),
         "with_duplicates": sum(row["duplicates"] > 0 for row in rows),
         "duplicates": sum(row["duplicates"] for row in rows),
+        **{
+            f"duplicates_{flag}": count_true(rows, flag) for flag in ("after_idontwant", "by_iwant")
+        },
         **{
             f"first_duplicate_us_{name}": float(np.quantile(after, of)) if after else None
             for name, of in quantiles.items()
@@ -82,7 +93,7 @@ def test_duplicates_are_those_of_a_loop_over_the_arrivals(
         wanted = summed(groups[row[column] if column else None])
         assert {name: row[name] for name in wanted} == pytest.approx(wanted, nan_ok=True)
     if by is None:
-        assert None not in rows[0].values()
+        assert [name for name, value in rows[0].items() if value is None] == ["duplicates_by_iwant"]
 
 
 @pytest.mark.parametrize(

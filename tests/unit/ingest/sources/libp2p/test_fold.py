@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -282,6 +283,41 @@ def test_publisher_receives_its_own_message_back(tmp_path: Path) -> None:
         at(6, EventType.DELIVER, "a", topic="t", message="another"),
         at(9, EventType.DUPLICATE, "a", "b", topic="t", message="m"),
     ) == [(4, "b", None, 1, True), (6, "a", None, 1, True), (9, "a", "b", 2, False)]
+
+
+def naming(kind: str, *messages: str) -> dict[str, Any]:
+    ids = [b64encode(message.encode()).decode() for message in messages]
+    return {"control": {kind: [{"messageIDs": ids}]}}
+
+
+def test_copies_know_what_their_receiver_asked_for(tmp_path: Path) -> None:
+    """An IDONTWANT counts whomever it was sent to, an IWANT for its receiver alone; what was
+    received or dropped does not count.
+    """
+    events = [
+        at(1, EventType.DUPLICATE, "b", "c", message="m"),
+        at(2, EventType.SEND_RPC, "b", "a", meta=naming("idontwant", "m", "n")),
+        at(3, EventType.DUPLICATE, "b", "c", message="m"),
+        at(4, EventType.SEND_RPC, "b", "d", meta=naming("iwant", "m")),
+        at(5, EventType.DUPLICATE, "b", "c", message="m"),
+        at(6, EventType.DUPLICATE, "b", "d", message="m"),
+        at(7, EventType.RECV_RPC, "b", "c", meta=naming("iwant", "o")),
+        at(8, EventType.DROP_RPC, "b", "c", meta=naming("idontwant", "o")),
+        at(9, EventType.DELIVER, "b", "c", message="o"),
+        at(10, EventType.SEND_RPC, "b", "c", meta=naming("ihave", "p")),
+        at(11, EventType.DELIVER, "b", "c", message="p"),
+        at(12, EventType.DELIVER, "b", message="n"),
+    ]
+    found = rows(folded(tmp_path, events), "receptions", "tick", "after_idontwant", "by_iwant")
+    assert sorted(found) == [
+        (1, False, False),
+        (3, True, False),
+        (5, True, False),
+        (6, True, True),
+        (9, False, False),
+        (11, False, False),
+        (12, True, None),
+    ]
 
 
 def test_rejection_of_an_own_message_is_left_out(tmp_path: Path) -> None:
