@@ -72,16 +72,16 @@ def page() -> str:
 _TABLES_HEAD = """\
 # Tables of a run
 
-Every table of a run is a folder of Parquet files ([the store](store.md)). `vizpub runs tables` prints this page's
-tables, and with `--run` the [metrics of your own](metrics.md#own-metrics) of a run. A null is unknown; a 0 was measured.
-[Metrics](metrics.md) explains the numbers. This page is made from the definitions
-(`python -m vizpub.cli.reference`).
+Every table of a run is a folder of Parquet files ([the store](store.md)). `vizpub runs tables`
+prints this page's tables, and with `--run` a run's [metrics of your own](metrics.md#own-metrics).
+A null is unknown; a 0 was measured. [Metrics](metrics.md) explains the numbers. This page is made
+from the definitions (`python -m vizpub.cli.reference`).
 """
 _PYTHON_HEAD = """\
 # Names in Python
 
-The public names of `vizpub`, by their own descriptions. [Using vizpub from Python](python.md) shows how they are used.
-This page is made from the code (`python -m vizpub.cli.reference`).
+The public names of `vizpub`, by their own descriptions. [Using vizpub from Python](python.md) shows
+how they are used. This page is made from the code (`python -m vizpub.cli.reference`).
 """
 
 

@@ -1,5 +1,6 @@
-"""The site of the docs: Sphinx reads the pages where they lie, so that their links are the same on a
-code host. `make docs` builds it into vizpub/site, strictly: a dead link or anchor is an error.
+"""The site of the docs: Sphinx reads the pages where they lie, so that a code host shows the same.
+
+`make docs` builds it into vizpub/site, strictly: a dead link or anchor is an error.
 """
 
 from pathlib import Path
