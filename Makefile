@@ -82,7 +82,7 @@ DEMO_RUN := $(BIN)/vizpub -q --workspace build/workspace
 docs: .venv/ready ## Build the site of the docs into vizpub/site, for `vizpub docs`; dead links fail
 	@rm -rf vizpub/site build/workspace build/beside && mkdir -p build/beside/docs
 	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >build/beside/index.html
-	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load
+	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load >/dev/null
 	@$(DEMO_RUN) export html gossipsub -o build/beside/docs/played.html
 	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . vizpub/site
 
