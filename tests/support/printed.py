@@ -27,7 +27,9 @@ from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
-_OWN = re.compile("--(ingest|attributes)|^python examples/|^vizpub lab experiment run", re.MULTILINE)
+_OWN = re.compile(
+    "--(ingest|attributes)|^python examples/|^vizpub lab experiment run", re.MULTILINE
+)
 OWN_RUNS = [page for page in RECIPES if _OWN.search(page.read_text("utf-8"))]
 """Recipes that make their own runs, in a folder of their own."""
 PAGES = (
