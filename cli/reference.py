@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,6 @@ from typing import Any
 
 import typer
 
-import vizpub
 from vizpub.cli.configuration import walk_commands
 from vizpub.cli.main import app
 from vizpub.cli.terminal.help import help_record
@@ -109,8 +109,9 @@ def tables_page() -> str:
 def python_page() -> str:
     """The page of the public names of the package."""
     lines = [_PYTHON_HEAD]
-    for name in vizpub.__all__:
-        value = getattr(vizpub, name)
+    package = import_module("vizpub")  # by name, as it stands above the command line
+    for name in package.__all__:
+        value = getattr(package, name)
         lines += [f"## {name}", "", *_described(name, value)]
         if inspect.isclass(value) and not issubclass(value, Exception):
             for called, method in inspect.getmembers_static(value):
