@@ -1,13 +1,17 @@
-"""The page docs/cli.md, generated from the help of the commands.
+"""Pages of docs/ that are generated from the code: commands, tables, and names in Python.
 
-`python -m vizpub.cli.reference` writes it; a test compares it with the commands.
+`python -m vizpub.cli.reference` writes them; a test compares them with the code.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
+from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -17,7 +21,7 @@ from vizpub.cli.main import app
 from vizpub.cli.terminal.help import help_record
 from vizpub.experiments.formatting import markdown_table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 _HEAD = """\
 # The command line
@@ -65,5 +69,92 @@ def page() -> str:
     return "\n".join(lines)
 
 
+_TABLES_HEAD = """\
+# Tables of a run
+
+Every table of a run is a folder of Parquet files ([the store](store.md)). `vizpub runs tables`
+prints this page's tables, and with `--run` a run's [metrics of your own](metrics.md#own-metrics).
+A null is unknown; a 0 was measured. [Metrics](metrics.md) explains the numbers. This page is made
+from the definitions (`python -m vizpub.cli.reference`).
+"""
+_PYTHON_HEAD = """\
+# Names in Python
+
+The public names of `vizpub`, by their own descriptions. [Using vizpub from Python](python.md) shows
+how they are used. This page is made from the code (`python -m vizpub.cli.reference`).
+"""
+
+
+def tables_page() -> str:
+    """The page of all tables and columns."""
+    from vizpub.model.tables import TABLES
+
+    lines = [_TABLES_HEAD]
+    for table in TABLES:
+        columns = [
+            (
+                f"`{column.name}`",
+                column.type + (" or null" if column.nullable else ""),
+                column.unit,
+                column.meaning.replace("|", "\\|"),
+            )
+            for column in table
+        ]
+        key = ", ".join(f"`{name}`" for name in table.key)
+        lines += [f"## {table.name}", "", f"A row is one {table.row}. Key: {key or 'none'}.", ""]
+        lines += [*markdown_table(("column", "type", "unit", "meaning"), columns), ""]
+    return "\n".join(lines)
+
+
+def python_page() -> str:
+    """The page of the public names of the package."""
+    lines = [_PYTHON_HEAD]
+    package = import_module("vizpub")  # by name, as it stands above the command line
+    for name in package.__all__:
+        value = getattr(package, name)
+        lines += [f"## {name}", "", *_described(name, value)]
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            for called, method in inspect.getmembers_static(value):
+                if not called.startswith("_") and called in _own_names(value):
+                    lines += [f"### {name}.{called}", "", *_described(called, method)]
+    return "\n".join(lines)
+
+
+def _own_names(value: type) -> set[str]:
+    """What the classes of this package, not those of libraries, define and describe."""
+    ours = [of for of in value.__mro__ if of.__module__.startswith("vizpub.")]
+    return {name for of in ours for name, item in vars(of).items() if _description(item)}
+
+
+def _description(item: object) -> str:
+    """The docstring of a function, property, class or module; not that of a value's type."""
+    function = getattr(item, "__func__", item)
+    is_described = isinstance(function, property | type | ModuleType) or inspect.isroutine(function)
+    return inspect.cleandoc(function.__doc__ or "") if is_described else ""
+
+
+def _described(name: str, item: object) -> list[str]:
+    """The signature, if it is called, and the docstring as it is written."""
+    called = getattr(item, "__func__", item)
+    if isinstance(called, ModuleType | property) or not callable(called):
+        head = name
+    else:
+        head = f"{name}{_signature(called)}"
+    return ["```text", head, "", _description(item), "```", ""]
+
+
+def _signature(called: Any) -> str:
+    if inspect.isclass(called) and (
+        issubclass(called, Exception) or getattr(called, "_is_protocol", False)
+    ):
+        return ""  # no one's own
+    text = re.sub(r"ForwardRef\(('[^']*')\)", r"\1", str(inspect.signature(called)))
+    plain = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    return re.sub(r"(?:\w+\.)+(?=[A-Z]\w*)", "", plain)
+
+
+PAGES = {"cli.md": page, "tables.md": tables_page, "api.md": python_page}
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    for file, content in PAGES.items():
+        (DOCS / file).write_text(content(), "utf-8")

@@ -21,6 +21,7 @@ FOLDER = ROOT / "docs" / "recipes"
 PEERSIM = ROOT / "examples" / "peersim"
 INDEX = FOLDER / "README.md"
 FRAMES = FOLDER / "frames.md"
+START = ROOT / "docs" / "start.md"
 CLIENTS = FOLDER / "clients.md"
 """Its collector keeps running; tests/integration/test_clients.py runs the clients."""
 
@@ -58,14 +59,14 @@ def test_recipes_say_what_they_answer_and_how_to_read_it() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
 @pytest.mark.parametrize(
-    "path", named([path for path in RECIPES if path not in {*OWN_RUNS, INDEX, CLIENTS}])
+    "path", named([START, *(path for path in RECIPES if path not in {*OWN_RUNS, INDEX, CLIENTS})])
 )
 def test_recipe_of_the_demo_runs_as_it_is_printed(path: Path) -> None:
     """Its tables are compared with the other pages', by test_printed.py."""
     page = path.read_text("utf-8")
     for words in typed_in(page):
         called(*words)
-        if words[0] == "plot":
+        if "-o" in words:
             assert Path(words[words.index("-o") + 1]).stat().st_size
     assert python_anew(page) == page
 

@@ -33,10 +33,10 @@ PAGES = (
 PICTURES = DOCS / "pictures"
 OF_PAGES = {"browser", "explorer", "message"}
 """First words of pictures that tests and people take in a web browser."""
-OF_EXPERIMENTS = {"channels-gdfr.png", "gossip-cascades.png"} | {
+OF_EXPERIMENTS = {"channels-gdfr.png", "dissemination-figure-4-13.png", "gossip-cascades.png"} | {
     f"gossip-figure-{number}.png" for number in (1, 4)
 }
-"""Figures of the reports that docs/experiments.md quotes."""
+"""Figures of the reports that docs/experiments.md and a recipe quote."""
 DRAWN_BY = "Description"
 """The text of a PNG that has its command."""
 _FENCED = re.compile(r"```sh\n(.+?)```|\]\((?:\.\./)?pictures/([^)]+)\)", re.DOTALL)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
@@ -25,7 +27,10 @@ from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
-OWN_RUNS = [page for page in RECIPES if re.search("--(ingest|attributes)", page.read_text("utf-8"))]
+_OWN = re.compile(
+    "--(ingest|attributes)|^python examples/|^vizpub lab experiment run", re.MULTILINE
+)
+OWN_RUNS = [page for page in RECIPES if _OWN.search(page.read_text("utf-8"))]
 """Recipes that make their own runs, in a folder of their own."""
 PAGES = (
     ROOT / "README.md",
@@ -158,11 +163,15 @@ def typed_in(page: str) -> Iterator[list[str]]:
 
 
 def furnish(page: str) -> None:
-    """Put what a recipe takes as there into this folder: the examples, and files that it shows."""
+    """Put what a recipe takes as there into this folder: the examples, files that it shows, and
+    what its scripts write.
+    """
     Path("examples").symlink_to(ROOT / "examples")
     Path("rumour.py").symlink_to(ROOT / "examples" / "rumour.py")
     for toml in re.findall(r"```toml\n(.+?)```", page, re.DOTALL):
         Path("study.toml").write_text(toml, "utf-8")
+    for script in re.findall(r"^python (examples/.+)$", page, re.MULTILINE):
+        subprocess.run([sys.executable, *shlex.split(script)], check=True)
 
 
 def _first(line: str) -> str:

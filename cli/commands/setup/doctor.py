@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from vizpub.cli.commands.setup.docs import open_docs
 from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -12,7 +17,13 @@ USABLE = "vizpub can be used"
 _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
-def doctor(settings: Settings, output: Output) -> None:
+def doctor(
+    settings: Settings,
+    output: Output,
+    docs: Annotated[
+        bool, typer.Option("--docs", help="Open the docs instead, in a web browser.")
+    ] = False,
+) -> None:
     """Check what is installed here, what is missing, and how to get it.
 
     Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
@@ -24,8 +35,12 @@ def doctor(settings: Settings, output: Output) -> None:
     ```
     vizpub doctor
     vizpub doctor --format json
+    vizpub doctor --docs
     ```
     """
+    if docs:
+        open_docs(settings)
+        return
     from vizpub.cli.checks import check_machine
 
     parts = list(check_machine(settings.workspace))

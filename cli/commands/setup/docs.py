@@ -1,0 +1,30 @@
+"""`vizpub doctor --docs`: opens the docs that are installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import UseError
+
+PACKAGE = Path(__file__).parents[3]
+"""The package, or the checkout with its folders."""
+NO_DOCS = "the docs are not installed here; a checkout of vizpub has them, and `make docs` builds"
+
+
+def open_docs(settings: Settings) -> None:
+    """Print where the docs begin, and show their site, if it is built, in a web browser.
+
+    Raises: UseError without docs.
+    """
+    for site in (PACKAGE / "site", PACKAGE / "vizpub/site"):
+        if (page := site / "docs/index.html").exists():
+            import webbrowser
+
+            print(page)
+            webbrowser.open(page.as_uri())
+            return
+    if not (page := PACKAGE / "docs/index.md").exists():
+        raise UseError(NO_DOCS)
+    print(page)
+    settings.say("`make docs` builds a site from these pages, with search")

@@ -1,0 +1,47 @@
+"""The site of the docs is built from pages whose links and anchors all lead somewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(source: Path, into: Path) -> subprocess.CompletedProcess[str]:
+    """Read the pages as `make docs` does, strictly, without writing them."""
+    switches = ["-qEW", "--keep-going", "-b", "dummy", "-c", str(ROOT / "docs"), "-d", str(into)]
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", *switches, str(source), str(into / "out")],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_links_and_anchors_of_all_pages_lead_somewhere(tmp_path: Path) -> None:
+    done = build(ROOT, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "link", ["gone.md", "#nowhere", "other.md#nowhere", "../examples/gone.py", "pictures/gone.png"]
+)
+def test_dead_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/other.md").write_text("---\norphan: true\n---\n# Other\n")
+    (tmp_path / "docs/index.md").write_text(
+        f"# Pages\n\n[a link]({link}), [good](other.md#other)\n"
+    )
+    done = build(tmp_path, tmp_path / "read")
+    assert done.returncode == 1
+    assert link.rpartition("#")[2] in done.stderr
+
+
+def test_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text("# Pages\n")
+    (tmp_path / "docs/lost.md").write_text("# Lost\n")
+    done = build(tmp_path, tmp_path / "read")
+    assert "lost.md" in done.stderr
