@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
-from vizpub.model.errors import CheckFailed
+from vizpub.model.errors import CheckFailed, UseError
 
 USABLE = "vizpub can be used"
 
 _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
-def doctor(settings: Settings, output: Output) -> None:
+def doctor(
+    settings: Settings,
+    output: Output,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Print what an issue needs: versions, platform, memory, limits; no secrets or paths.",
+        ),
+    ] = False,
+    kit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Collect wheels and jars here, for a machine without a network.",
+        ),
+    ] = None,
+) -> None:
     """Check what is installed here, what is missing, and how to get it.
 
     Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
@@ -24,8 +47,19 @@ def doctor(settings: Settings, output: Output) -> None:
     ```
     vizpub doctor
     vizpub doctor --format json
+    vizpub doctor --report
+    vizpub doctor --kit kit
     ```
     """
+    if report and kit:
+        raise UseError("give --report or --kit, not both")
+    if kit:
+        return _collect_kit(kit, settings)
+    if report:
+        from vizpub.cli.commands.setup.issue import issue_facts
+
+        facts = OutputRows(("what", "value"), list(issue_facts(settings.workspace)))
+        return show_rows(facts, output, settings)
     from vizpub.cli.checks import check_machine
 
     parts = list(check_machine(settings.workspace))
@@ -47,3 +81,14 @@ def doctor(settings: Settings, output: Output) -> None:
     if failing := [check.part for check in parts if check.is_missing]:
         raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
     settings.say(USABLE)
+
+
+def _collect_kit(folder: Path, settings: Settings) -> None:
+    from vizpub.machine.kit import CACHE, WHEELS, collect_kit
+
+    collect_kit(folder)
+    settings.say(
+        f"{folder} is complete; copy it to the other machine, and there:\n"
+        f"  pip install --no-index --find-links {folder.name}/{WHEELS} vizpub\n"
+        f"  export VIZPUB_CACHE=$PWD/{folder.name}/{CACHE}"
+    )
