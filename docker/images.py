@@ -115,9 +115,8 @@ def _dependencies(project: str, seen: set[str]) -> Iterator[str]:
     extras = EXTRAS if project == "vizpub" else ("",)
     for requirement in map(Requirement, requires(project) or ()):
         name, marker = canonicalize_name(requirement.name), requirement.marker
-        if (
-            marker is None or any(marker.evaluate({"extra": e}) for e in extras)
-        ) and name not in seen:
+        applies = marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
+        if applies and name not in seen:
             seen.add(name)
             yield name
             yield from _dependencies(name, seen)

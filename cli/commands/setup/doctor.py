@@ -24,7 +24,7 @@ def doctor(
         bool,
         typer.Option(
             "--report",
-            help="Print what an issue needs: versions, platform, memory, limits; no secrets or paths.",
+            help="Print what an issue needs: versions, memory, limits; no secrets or paths.",
         ),
     ] = False,
     kit: Annotated[
@@ -54,12 +54,17 @@ def doctor(
     if report and kit:
         raise UseError("give --report or --kit, not both")
     if kit:
-        return _collect_kit(kit, settings)
-    if report:
+        _collect_kit(kit, settings)
+    elif report:
         from vizpub.cli.commands.setup.issue import issue_facts
 
         facts = OutputRows(("what", "value"), list(issue_facts(settings.workspace)))
-        return show_rows(facts, output, settings)
+        show_rows(facts, output, settings)
+    else:
+        _check(settings, output)
+
+
+def _check(settings: Settings, output: Output) -> None:
     from vizpub.cli.checks import check_machine
 
     parts = list(check_machine(settings.workspace))
@@ -86,7 +91,8 @@ def doctor(
 def _collect_kit(folder: Path, settings: Settings) -> None:
     from vizpub.machine.kit import CACHE, WHEELS, collect_kit
 
-    collect_kit(folder)
+    if lacking := collect_kit(folder):
+        settings.say(f"the kit is without GraphFrames: {lacking}", "warning")
     settings.say(
         f"{folder} is complete; copy it to the other machine, and there:\n"
         f"  pip install --no-index --find-links {folder.name}/{WHEELS} vizpub\n"

@@ -39,7 +39,7 @@ def issue_facts(workspace: Path) -> Iterator[tuple[str, str]]:
     yield "Python", f"{platform.python_implementation()} {platform.python_version()}"
     yield "platform", f"{platform.system()} {platform.release()} {platform.machine()}"
     memory = psutil.virtual_memory()
-    yield "processors", str(len(psutil.Process().cpu_affinity() or ()) or os.cpu_count())
+    yield "processors", str(os.cpu_count())
     yield "memory", f"{memory.total / 1e9:.1f} GB, {memory.available / 1e9:.1f} GB available"
     yield from _limits()
     try:
