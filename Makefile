@@ -13,7 +13,7 @@ TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; foun
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
 .PHONY: help demo docs test test-changed test-commit test-slice test-long test-record ready pictures images \
-	test-containers check bench bench-smoke
+	release test-containers check bench bench-smoke
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ docs: .venv/ready ## Build the site of the docs into vizpub/site, for `vizpub do
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
 
+release: .venv/ready committed ## Make everything of a release in dist/: VERSION=1.2.0; publishes nothing
+	@.ci/release "$(VERSION)"
+
 # Without an engine all are skipped, with the reason; with REQUIRE_CONTAINERS=1 that is a failure.
 test-containers: .venv/ready ## Run the quick tests of the images, rebuilt if they changed (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
@@ -96,7 +99,7 @@ test-containers: .venv/ready ## Run the quick tests of the images, rebuilt if th
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS) tests/containers
 
 # The layout of the project, and the pages that list what there is.
-PAGES := $(addprefix tests/unit/, test_layout.py test_metrics_page.py cli/test_docs.py cypher/test_page.py)
+PAGES := $(addprefix tests/unit/, test_layout.py test_install_page.py test_metrics_page.py cli/test_docs.py cypher/test_page.py)
 
 check: .venv/ready ## Lint, types, import rules, layout, pages
 	$(BIN)/ruff check .

@@ -84,7 +84,7 @@ def _packages() -> Check:
     versions = {name: _version(name) for name in _PACKAGES}
     absent = [name for name, number in versions.items() if number is None]
     if absent:
-        return Check("packages", "missing", f"without {', '.join(absent)}", "pip install -e .")
+        return Check("packages", "missing", f"without {', '.join(absent)}", "pip install vizpub")
     return Check(
         "packages", "ok", f"pyspark {versions['pyspark']}, pyarrow {versions['pyarrow']}, …"
     )

@@ -38,6 +38,8 @@ from vizpub.machine.jvm.artifacts import cache_path, jar_set, jars
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 LABEL = "vizpub.made-of"
+EXTRAS = ("graphframes", "kafka", "s3")
+"""The extras of vizpub that its image has."""
 Files = Mapping[str, Path]
 """Paths in the build context, and the files to put there."""
 
@@ -110,9 +112,10 @@ def _lock_for(project: str) -> str:
 
 def _dependencies(project: str, seen: set[str]) -> Iterator[str]:
     """All direct and indirect dependencies of the project on this platform."""
+    extras = EXTRAS if project == "vizpub" else ("",)
     for requirement in map(Requirement, requires(project) or ()):
-        name = canonicalize_name(requirement.name)
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        name, marker = canonicalize_name(requirement.name), requirement.marker
+        applies = marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
         if applies and name not in seen:
             seen.add(name)
             yield name

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizpub.model.errors import UseError
+from vizpub.machine.modules import needing_extra
 from vizpub.questions.frames import Frame
 
 if TYPE_CHECKING:
@@ -31,13 +31,10 @@ class OverlaySnapshot(Frame):
         """The peers by name, with `peer`, the dense index; from peer to peer one edge with its
         `layers` and `topics`, or, if `multi`, one for each link, with `layer` and `topic`.
 
-        Raises: UseError where networkx is not installed.
+        Raises: UseError without the extra `networkx`.
         """
-        try:
+        with needing_extra("networkx", "to_networkx()"):
             import networkx
-        except ModuleNotFoundError:
-            why = "networkx is not installed; install it with: pip install networkx"
-            raise UseError(why) from None
         graph: nx.DiGraph[str] = (networkx.MultiDiGraph if multi else networkx.DiGraph)(
             title=self.title
         )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vizpub.model.errors import UseError
+from vizpub.machine.modules import needing_extra
 from vizpub.questions import run
 
 if TYPE_CHECKING:
     from vizpub.explorer.notebook import RunView
-
-NO_ANYWIDGET = "run.explore() needs the extra 'notebook': pip install 'vizpub[notebook]'"
 
 
 class Run(run.Run):
@@ -22,10 +20,8 @@ class Run(run.Run):
         `state` is the address of what it shows first; the widget's own `state` follows what is
         chosen, and can be set. Raises: UseError without the extra `notebook`.
         """
-        try:
+        with needing_extra("notebook", "run.explore()"):
             from vizpub.explorer.notebook import RunView
-        except ModuleNotFoundError as error:
-            raise UseError(NO_ANYWIDGET) from error
         workspace = self.stored.directory.parents[1]
         shown = {} if state is None else {"state": state}
         return RunView(workspace, self.facts.name, height=height, **shown)

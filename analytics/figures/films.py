@@ -21,6 +21,7 @@ import numpy.typing as npt
 from vizpub.analytics.figures.canvas import without_glyph_warnings
 from vizpub.analytics.figures.styles import figure_style
 from vizpub.analytics.options import FILM_FPS, FILM_SIZE
+from vizpub.machine.modules import needing_extra
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FILM_FORMATS = ("gif", "webm", "mp4")
-NO_FFMPEG = "needs ffmpeg: install it, or vizpub with the extra 'video'; a .gif needs neither"
+NO_FFMPEG = "(not a .gif) without ffmpeg on the PATH"
 _DPI = 128  # a power of two, so that no size in inches is rounded to a pixel less
 _PANEL = (0.05, 0.16, 0.9, 0.73)
 """Left, bottom, width and height of the panel; fitted to each frame by itself, it would jump."""
@@ -123,9 +124,9 @@ def find_ffmpeg(form: str) -> str:
     """The path of ffmpeg. Raises: UseError."""
     if program := which("ffmpeg"):
         return program
-    try:
+    with needing_extra("video", f"a .{form} {NO_FFMPEG}"):
         from imageio_ffmpeg import get_ffmpeg_exe
-
+    try:
         return str(get_ffmpeg_exe())
-    except (ImportError, RuntimeError) as error:
-        raise UseError(f"a .{form} {NO_FFMPEG}") from error
+    except RuntimeError as error:
+        raise UseError(f"the ffmpeg of the extra 'video' does not work: {error}") from error

@@ -20,6 +20,7 @@ from pyspark.storagelevel import StorageLevel
 
 from vizpub.analytics.intervals import per_interval
 from vizpub.machine.jvm.artifacts import graphframes_jars
+from vizpub.machine.modules import needing_extra
 from vizpub.model.clock import Clock
 
 if TYPE_CHECKING:
@@ -37,8 +38,11 @@ _PEER_MASK = 2**_PEER_BITS - 1
 def load_graphframes(spark: SparkSession) -> None:
     """Load GraphFrames' classes into the session, unless it was started with them.
 
-    Raises: ArtifactsMissing, UseError (see `vizpub.machine.jvm.artifacts.graphframes_jars`).
+    Raises: UseError without the extra `graphframes`; ArtifactsMissing, UseError (see
+    `vizpub.machine.jvm.artifacts.graphframes_jars`).
     """
+    with needing_extra("graphframes", "the engine graphframes"):
+        import graphframes  # noqa: F401
     if _is_loaded(spark):
         return
     for jar in graphframes_jars():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vizpub.collector.inputs.kafka_message import KafkaMessage
 from vizpub.machine.files import text_of
+from vizpub.machine.modules import needing_extra
 from vizpub.machine.private import check_trusted, open_secret
 from vizpub.model.errors import UseError, cause_of
 
@@ -118,9 +119,10 @@ class TopicReader:
     """A consumer of a topic without a group: the caller says what to read."""
 
     def __init__(self, topic: Topic, run: str) -> None:
-        """Begin. Raises: UseError for a wrong property."""
-        from confluent_kafka import Consumer, KafkaException
-        from confluent_kafka.admin import AdminClient
+        """Begin. Raises: UseError for a wrong property, or without the extra `kafka`."""
+        with needing_extra("kafka", "reading a topic of Kafka"):
+            from confluent_kafka import Consumer, KafkaException
+            from confluent_kafka.admin import AdminClient
 
         self._topic = topic
         self._topic_id = ""

@@ -28,7 +28,8 @@ from vizpub.graphstore.runs import LoadedRun
 from vizpub.graphstore.runs import open_run as open_loaded
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import check_server, connect
-from vizpub.model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+from vizpub.machine.modules import needing_extra
+from vizpub.model.errors import Neo4jAnswer, Neo4jUnavailable
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -60,7 +61,7 @@ class BridgedRun:
 def graph(connection: Connection) -> Any:
     """Return py2neo's Graph of a server; it connects when it is first queried.
 
-    Raises: UseError if py2neo is not installed, Neo4jUnavailable.
+    Raises: UseError without the extra `py2neo`, Neo4jUnavailable.
     """
     check_server(connection)
     login = (connection.username, connection.password)
@@ -71,8 +72,8 @@ def graph(connection: Connection) -> Any:
 def open_run(connection: Connection, name: str) -> BridgedRun:
     """Open a loaded run; close it after use, or use it in a `with`.
 
-    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer, UseError if py2neo
-    is not installed.
+    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer, UseError without
+    the extra `py2neo`.
     """
     _py2neo()
     driver = connect(connection)
@@ -145,12 +146,8 @@ def _query(
 
 
 def _py2neo() -> ModuleType:
-    try:
+    with needing_extra("py2neo", "the bridge to py2neo"):
         import py2neo  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        if error.name != "py2neo":
-            raise
-        raise UseError("py2neo is not installed; install it with: pip install py2neo") from None
     module: ModuleType = py2neo
     return module
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vizpub.machine.files import as_errors_of_ours
+from vizpub.machine.modules import needing_extra
 from vizpub.machine.private import make_private, replace_text
 from vizpub.model.errors import UseError
 from vizpub.model.run import check_workspace
@@ -33,7 +34,8 @@ _PREFIX = re.compile(r"[A-Za-z0-9._=+@-]+")
 def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Path:
     """The folder of a workspace: its own, or the one that stands for a workspace in S3 here.
 
-    Raises: UseError for another URI, or a prefix that no workspace can have.
+    Raises: UseError for another URI, for a prefix that no workspace can have, and without the
+    extra `s3`.
     """
     text = str(workspace)
     if not text.startswith("s3:/"):
@@ -46,6 +48,8 @@ def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Pa
             f"{text} is no address of a workspace: write s3://BUCKET or s3://BUCKET/PREFIX, with "
             "letters, digits and the signs . _ = + @ - in the prefix"
         )
+    with needing_extra("s3", "a workspace in S3"):
+        import obstore  # noqa: F401
     environ = os.environ.get
     return _folder_for(
         Objects(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from vizpub.cli.commands.setup.docs import open_docs
 from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
-from vizpub.model.errors import CheckFailed
+from vizpub.model.errors import CheckFailed, UseError
 
 USABLE = "vizpub can be used"
 
@@ -23,6 +24,21 @@ def doctor(
     docs: Annotated[
         bool, typer.Option("--docs", help="Open the docs instead, in a web browser.")
     ] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Print what an issue needs: versions, memory, limits; no secrets or paths.",
+        ),
+    ] = False,
+    kit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Collect wheels and jars here, for a machine without a network.",
+        ),
+    ] = None,
 ) -> None:
     """Check what is installed here, what is missing, and how to get it.
 
@@ -36,11 +52,26 @@ def doctor(
     vizpub doctor
     vizpub doctor --format json
     vizpub doctor --docs
+    vizpub doctor --report
+    vizpub doctor --kit kit
     ```
     """
+    if docs + report + (kit is not None) > 1:
+        raise UseError("give one of --docs, --report and --kit")
     if docs:
         open_docs(settings)
-        return
+    elif kit:
+        _collect_kit(kit, settings)
+    elif report:
+        from vizpub.cli.commands.setup.issue import issue_facts
+
+        facts = OutputRows(("what", "value"), list(issue_facts(settings.workspace)))
+        show_rows(facts, output, settings)
+    else:
+        _check(settings, output)
+
+
+def _check(settings: Settings, output: Output) -> None:
     from vizpub.cli.checks import check_machine
 
     parts = list(check_machine(settings.workspace))
@@ -62,3 +93,15 @@ def doctor(
     if failing := [check.part for check in parts if check.is_missing]:
         raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
     settings.say(USABLE)
+
+
+def _collect_kit(folder: Path, settings: Settings) -> None:
+    from vizpub.machine.kit import CACHE, WHEELS, collect_kit
+
+    if lacking := collect_kit(folder):
+        settings.say(f"the kit is without GraphFrames: {lacking}", "warning")
+    settings.say(
+        f"{folder} is complete; copy it to the other machine, and there:\n"
+        f"  pip install --no-index --find-links {folder.name}/{WHEELS} vizpub\n"
+        f"  export VIZPUB_CACHE=$PWD/{folder.name}/{CACHE}"
+    )

@@ -220,7 +220,7 @@ def test_missing_py2neo_error_says_how_to_install_it(
         return really(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UseError, match=naming("pip install py2neo")):
+    with pytest.raises(UseError, match=naming("vizpub[py2neo]")):
         open_run(neo4j_server, "any")
 
 

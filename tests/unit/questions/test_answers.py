@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.words import unknown
+from tests.support.words import naming, unknown
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.run import NO_DATA
@@ -186,5 +186,5 @@ def test_missing_networkx_error_tells_how_to_install_it(
         return really(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UseError, match="pip install networkx"):
+    with pytest.raises(UseError, match=naming("vizpub[networkx]")):
         run.overlay(0).to_networkx()

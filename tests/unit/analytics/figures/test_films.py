@@ -48,6 +48,7 @@ def test_missing_ffmpeg_is_said_before_the_film_is_drawn(
     with pytest.raises(UseError) as raised:
         write_film(left, tmp_path / "film.mp4", Film("mp4"))
     assert NO_FFMPEG in str(raised.value)
+    assert "pip install 'vizpub[video]'" in str(raised.value)
     assert len(list(left)) == 3
 
 
