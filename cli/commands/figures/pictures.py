@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ONE_SCALE = "metrics, and the hops from a peer, colour an overlay at one time, without --by"
 TWO_SCALES = (
-    "an overlay shows two numbers of its peers, by colour and by size: two metrics, or --peer and a "
-    "metric"
+    "an overlay shows two numbers of its peers, by colour and by size: two metrics, or --peer and "
+    "a metric"
 )
 ONE_MESSAGE = "name exactly one message to draw as a tree"
 
