@@ -20,7 +20,12 @@ _HITS = (
     maybe("publications", "int64", "messages published in the interval"),
     maybe("hit_ratio", "double", "delivered / eligible over these messages", "share"),
     maybe("hit_ratio_mean", "double", "mean of their hit ratios (eligible > 0)", "share"),
+    maybe("hops_mean", "double", "mean hop of their first receptions", "hops"),
+    maybe("hops_max", "int32", "largest hop of their first receptions", "hops"),
+    maybe("duplicates_per_delivery", "double", "Σ duplicates / Σ delivered over these messages"),
+    maybe("relay_share", "double", "Σ relay receptions / Σ receptions over these", "share"),
 )
+"""Of messages by their publication, named as the same measures of a whole run."""
 
 COUNTS = (*TRAFFIC_COLUMNS, "publications", "receptions", "duplicates")
 """Columns of peers, topics and the overlay that can be added up over intervals."""
@@ -259,6 +264,7 @@ METRICS_MESSAGES = Table(
         ),
         maybe("hops_mean", "double", "mean hop of first receptions", "hops"),
         maybe("hops_max", "int32", "largest hop of first receptions", "hops"),
+        maybe("hops_known", "int64", "first receptions whose hop is known, null where none is"),
         *(
             maybe(f"delay_us_{name}", "double", f"{words} delay of first receptions", "µs")
             for name, words in _DELAYS.items()

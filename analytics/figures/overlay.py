@@ -49,6 +49,8 @@ _NAMED = 60
 """Peers with names at most."""
 _ABREAST = 3
 """Panels in a row."""
+_LEAST_AREA, _MORE_AREA = 0.3, 2.7
+"""Of a peer whose number is 0, and by how much the area of the largest is larger; 1 = without."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
@@ -66,6 +68,8 @@ def overlay_snapshot(
     `peers` has `peer`, `role` (subscriber, relay or peer: its colour), `publishes` and
     `rendezvous` (a ring each), `links` has `src`, `dst` and `inside` (both ends
     subscribe to the topic shown). If `peers` has a dictionary `group`, that decides their colours.
+    Its numbers `shade` and `weight` (null = unknown) are shown by colour and by area, with scales
+    of the name that the metadata of their fields has.
     `size` is the number of peers of the run.
 
     The layout `ring` has a place for each peer of the run, so that it keeps its place from one
@@ -80,7 +84,7 @@ def overlay_snapshot(
     with figure_style():
         figure, (panel,) = panels(1, title, height=6.2, square=True)
         _draw_overlay(panel, (peers, links), size, layout, places)
-        if peers.num_rows:
+        if panel.get_legend_handles_labels()[0]:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
     return figure
 
@@ -197,7 +201,9 @@ def _draw_names(panel: Axes, peers: pa.Table, places: np.ndarray) -> None:
 
 
 def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) -> None:
-    for name, colour, selected in _by_colour(peers):
+    if scaled := {"shade", "weight"}.intersection(peers.column_names):
+        _draw_scaled(panel, peers, places, area)
+    for name, colour, selected in () if scaled else _by_colour(peers):
         style: dict[str, Any] = {"color": colour, "edgecolors": ground(), "linewidths": 0.6}
         _draw_dots(panel, selected, places, name, {**style, "s": area, "zorder": 3})
     for column, (label, colour, wider) in _RINGS.items():
@@ -205,6 +211,39 @@ def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) -
         ring["linewidths"] = float(np.clip(0.4 * area**0.5, 0.5, 2))
         selected = peers.filter(pc.field(column))
         _draw_dots(panel, selected, places, label, {**ring, "s": wider * area, "zorder": 4})
+
+
+def _draw_scaled(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) -> None:
+    """Draw peers whose colour and area are numbers, with a bar of colours and some areas."""
+    x, y = places[numbers(peers["peer"]).astype(int)].T
+    areas = np.full(len(x), area)
+    style: dict[str, Any] = {"edgecolors": ground(), "linewidths": 0.6, "zorder": 3}
+    if "weight" in peers.column_names:
+        weights = numbers(peers["weight"])
+        most = float(np.nanmax(weights, initial=0)) or 1.0
+        areas = area * (_LEAST_AREA + _MORE_AREA * np.nan_to_num(weights) / most)
+        for part in (0.0, 0.5, 1.0):
+            size = area * (_LEAST_AREA + _MORE_AREA * part)
+            label = f"{escape(_name_of(peers, 'weight'))} {part * most:.3g}"
+            panel.scatter([], [], s=size, color=GREY, label=label)
+    if "shade" not in peers.column_names:
+        panel.scatter(x, y, s=areas, color=ROLE_COLOURS["subscriber"], **style)
+        return
+    shades = numbers(peers["shade"])
+    is_known = ~np.isnan(shades)
+    if not is_known.all():
+        unknown = x[~is_known], y[~is_known]
+        label = f"unknown ({len(unknown[0])})"
+        panel.scatter(*unknown, s=areas[~is_known], color=GREY, label=label, **style)
+    dots = panel.scatter(
+        x[is_known], y[is_known], s=areas[is_known], c=shades[is_known], cmap="viridis", **style
+    )
+    if figure := panel.get_figure(root=True):
+        figure.colorbar(dots, ax=panel, label=escape(_name_of(peers, "shade")), shrink=0.6)
+
+
+def _name_of(peers: pa.Table, column: str) -> str:
+    return str(peers.field(column).metadata[b"name"], "utf-8")
 
 
 def _by_colour(peers: pa.Table) -> Iterator[tuple[str, str, pa.Table]]:

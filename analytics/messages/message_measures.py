@@ -136,7 +136,7 @@ def missed_peers(
 
 
 def hop_measures(publications: Publications, receptions: Receptions) -> dict[str, MaskedValues]:
-    """Mean and largest hop of first receptions."""
+    """Mean and largest hop of first receptions, and of how many it is known."""
     chosen = receptions.first & (receptions.hop >= 0)
     at, hop = receptions.at[chosen], receptions.hop[chosen]
     counts = count_by_message(publications, at).values
@@ -144,7 +144,11 @@ def hop_measures(publications: Publications, receptions: Receptions) -> dict[str
     largest = np.zeros(counts.size, np.int64)
     np.maximum.at(largest, at, hop)
     has_any = counts > 0
-    return {"hops_mean": ratio(total, counts, has_any), "hops_max": MaskedValues(largest, has_any)}
+    return {
+        "hops_mean": ratio(total, counts, has_any),
+        "hops_max": MaskedValues(largest, has_any),
+        "hops_known": MaskedValues(counts, has_any),
+    }
 
 
 def delay_measures(publications: Publications, receptions: Receptions) -> dict[str, MaskedValues]:

@@ -21,9 +21,10 @@ from vizpub.graphstore.gexf.spans import (
     MetricRun,
     Span,
     common_spans,
+    counts_of,
     merge_spans,
     sets_over,
-    shared_counts,
+    shared_sets,
 )
 from vizpub.graphstore.gexf.writer import (
     NODE_SIZE,
@@ -42,6 +43,8 @@ from vizpub.model.own import OwnMetric, with_own
 Periods = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]
 """(src, dst, layer, topic, the intervals that sample it)"""
+SharedTopics = tuple[int, int, frozenset[int]]
+"""(first interval, last interval, the topics that both ends of a link share in them)"""
 
 ROLES = ("rendezvous", "publisher", "relay")
 """The first of them that a peer has is drawn."""
@@ -142,6 +145,9 @@ class OverlayGraph:
         shared = [
             Attribute("shared_topics", "integer", dynamic=True),
             Attribute("weight", "double", dynamic=True),
+            Attribute("shared_now", "string", dynamic=True),
+            Attribute("shared", "string"),
+            Attribute("shared_names", "string"),
         ]
         titles = self._layer_titles.values()
         layers = [Attribute(title, "boolean", dynamic=True) for title in titles]
@@ -188,12 +194,13 @@ class OverlayGraph:
                 for end in (source, target) if self.topic is not None else ():
                     periods = common_spans(periods, self.periods.get(end, []))
                 if periods:
-                    runs = [*self._weights(source, target, periods)]
-                    runs += self._layer_runs(links, periods)
+                    shared = self._shared_topics(source, target, periods)
+                    runs = [*_shared_runs(shared), *self._layer_runs(links, periods)]
                     topics = {link[3] for link in links if link[3] is not None}
                     values: list[tuple[str, Value]] = [
                         ("layers", join_delimited({link[2] for link in links})),
                         *(self._topic_values(topics) if topics else []),
+                        *(self._shared_values(shared) if self.topics else []),
                     ]
                     yield Edge(source, target, periods, runs, values, kind)
 
@@ -226,8 +233,10 @@ class OverlayGraph:
 
     def _topic_values(self, topics: Iterable[int]) -> list[tuple[str, Value]]:
         """Return the numbers and the names of topics, in the order of their numbers."""
-        names = _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
-        return [("topics", join_delimited(topics)), ("topic_names", names)]
+        return [("topics", join_delimited(topics)), ("topic_names", self._names(topics))]
+
+    def _names(self, topics: Iterable[int]) -> str:
+        return _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
 
     @cached_property
     def _key_titles(self) -> dict[str, str]:
@@ -265,15 +274,24 @@ class OverlayGraph:
             if steps:
                 yield source, target, layer, topic, (steps[0], steps[-1])
 
-    def _weights(self, source: int, target: int, periods: list[Span]) -> Iterator[Run]:
+    def _shared_topics(self, source: int, target: int, periods: list[Span]) -> list[SharedTopics]:
+        """The topics to which both ends subscribe; none where subscriptions are unknown."""
         if not self.topics:
-            return
-        counts = shared_counts(self.topics.get(source, {}), self.topics.get(target, {}), periods)
-        for first, last, count in counts:
-            yield "shared_topics", first, last, count
-        for first, last, count in counts:
-            # Gephi throws an edge of weight 0 away.
-            yield "weight", first, last, 1 + count
+            return []
+        return shared_sets(self.topics.get(source, {}), self.topics.get(target, {}), periods)
+
+    def _shared_values(self, shared: Sequence[SharedTopics]) -> list[tuple[str, Value]]:
+        """Return the numbers and the names of all topics that are shared at some time."""
+        topics = frozenset[int]().union(*(of for *_, of in shared))
+        return [("shared", join_delimited(topics)), ("shared_names", self._names(topics))]
+
+
+def _shared_runs(shared: Sequence[SharedTopics]) -> Iterator[Run]:
+    counts = counts_of(shared)
+    yield from (("shared_topics", *count) for count in counts)
+    # Gephi throws an edge of weight 0 away.
+    yield from (("weight", first, last, 1 + count) for first, last, count in counts)
+    yield from (("shared_now", first, last, join_delimited(of)) for first, last, of in shared)
 
 
 def _distinct_titles(wanted: Mapping[str, str], used: Iterable[str] = ()) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 MetricRun = tuple[int, str, int, int, float]
 """(peer, attribute, first interval, last interval, value)."""
@@ -77,27 +78,25 @@ def sets_over(
     return result
 
 
-def _extend(
-    result: list[tuple[int, int, frozenset[Key]]], first: int, last: int, now: frozenset[Key]
-) -> None:
+def _extend(result: list[tuple[int, int, Value]], first: int, last: int, now: Value) -> None:
     if result and result[-1][2] == now:
         first = result.pop()[0]
     result.append((first, last, now))
 
 
-def shared_counts(
-    a: Mapping[int, Sequence[Span]], b: Mapping[int, Sequence[Span]], periods: Sequence[Span]
-) -> list[tuple[int, int, int]]:
-    """Count the keys that both ends have, over the periods of their edge: (first, last, count)."""
-    keys = a.keys() & b.keys()
-    if not keys:
-        return [(periods[0][0], periods[-1][1], 0)]
-    shared = {key: common_spans(a[key], b[key]) for key in keys}
+def shared_sets(
+    a: Mapping[Key, Sequence[Span]], b: Mapping[Key, Sequence[Span]], periods: Sequence[Span]
+) -> list[tuple[int, int, frozenset[Key]]]:
+    """Return the keys that both ends have, over the periods of their edge: as `sets_over`."""
+    shared = {key: common_spans(a[key], b[key]) for key in a.keys() & b.keys()}
+    return sets_over(shared, periods)
+
+
+def counts_of(sets: Iterable[tuple[int, int, frozenset[Key]]]) -> list[tuple[int, int, int]]:
+    """Return the sizes of sets, in order: (first, last, count), equal ones joined."""
     result: list[tuple[int, int, int]] = []
-    for first, last, alive in sets_over(shared, periods):
-        if result and result[-1][2] == len(alive):
-            first = result.pop()[0]  # noqa: PLW2901
-        result.append((first, last, len(alive)))
+    for first, last, keys in sets:
+        _extend(result, first, last, len(keys))
     return result
 
 

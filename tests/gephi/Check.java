@@ -4,6 +4,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
+import org.gephi.filters.plugin.attribute.AttributeEqualBuilder.EqualStringFilter;
 import org.gephi.graph.api.*;
 import org.gephi.io.importer.api.*;
 import org.gephi.io.processor.plugin.DefaultProcessor;
@@ -11,9 +12,10 @@ import org.gephi.project.api.*;
 import org.openide.util.Lookup;
 
 /** Imports GEXF files as Gephi does, one for each line of the input (FILE, then intervals, all
- *  tab-separated), and prints of each, tab-separated too, each issue of the import report
- *  ("issue", level, message), whether the graph is dynamic ("dynamic", true), and for each
- *  interval ("interval", i, nodes, edges) what the timeline would show; then "end".
+ *  tab-separated; among these, COLUMN=REGEX sets a filter of edges), and prints of each,
+ *  tab-separated too, each issue of the import report ("issue", level, message), whether the graph
+ *  is dynamic ("dynamic", true), and for each interval ("interval", i, nodes, edges) what the
+ *  timeline would show, with the edges that the filter leaves; then "end".
  *  Run: java -Djava.awt.headless=true -cp gephi-toolkit-all.jar Check.java */
 public class Check {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -40,7 +42,15 @@ public class Check {
         print("dynamic", model.isDynamic());
         for (Column column : model.getNodeTable()) print("node column", column.getId(), column.getTypeClass().getSimpleName());
         for (Column column : model.getEdgeTable()) print("edge column", column.getId(), column.getTypeClass().getSimpleName());
+        EqualStringFilter<Edge> filter = null;
         for (int i = 1; i < arguments.length; i++) {
+            if (arguments[i].contains("=")) {
+                String[] parts = arguments[i].split("=", 2);
+                filter = new EqualStringFilter.Edge(model.getEdgeTable().getColumn(parts[0]));
+                filter.setPattern(parts[1]);
+                filter.setUseRegex(true);
+                continue;
+            }
             int interval = Integer.parseInt(arguments[i]);
             // Strictly inside the interval: Gephi's bounds are inclusive.
             Interval middle = new Interval(interval + .25, interval + .75);
@@ -48,6 +58,11 @@ public class Check {
             Graph graph = model.getGraph(view);
             graph.addAllNodes(model.getNodeTimeIndex().get(middle).toCollection());
             graph.addAllEdges(model.getEdgeTimeIndex().get(middle).toCollection());
+            model.setTimeInterval(view, middle); // The values that a filter sees are those of it.
+            if (filter != null) {
+                filter.init(graph);
+                for (Edge edge : graph.getEdges().toArray()) if (!filter.evaluate(graph, edge)) graph.removeEdge(edge);
+            }
             print("interval", interval, graph.getNodeCount(), graph.getEdgeCount());
             model.destroyView(view);
         }

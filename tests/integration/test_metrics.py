@@ -300,6 +300,12 @@ def open_in(world: World, interval: int) -> set[int]:
     return {row["peer"] for row in world.rows("unreported", interval)}
 
 
+OF_PUBLISHED = (
+    *("publications", "hit_ratio", "hit_ratio_mean", "hops_mean", "hops_max"),
+    *("duplicates_per_delivery", "relay_share"),
+)
+
+
 def hits(messages: list[Row]) -> Row:
     """What is told of the messages published in an interval."""
     counted = [row for row in messages if not row["rejections"]]
@@ -307,7 +313,16 @@ def hits(messages: list[Row]) -> Row:
     def total(name: str) -> int | None:
         return sum(known) if (known := [r[name] for r in counted if r[name] is not None]) else None
 
+    def pooled(rows: list[Row], above: str, below: str) -> float | None:
+        both = [row for row in rows if None not in (row[above], row[below])]
+        return share(sum(row[above] for row in both), sum(row[below] for row in both))
+
+    hops = [hop for row in messages for hop in row["hops"]]
     return {
+        "hops_mean": mean(hops),
+        "hops_max": max(hops, default=None),
+        "duplicates_per_delivery": pooled(counted, "duplicates", "delivered"),
+        "relay_share": pooled(messages, "relay_receptions", "receptions"),
         "publications": len(messages),
         "hit_ratio": share(total("delivered"), total("eligible")),
         "hit_ratio_mean": mean(row["hit_ratio"] for row in counted),
@@ -345,7 +360,7 @@ def expected_topics(
             row |= graph_of_topic(graph.subgraph(taken[topic]))
         if "publications" in world.tables:
             told = hits([message for message in published if message["topic"] == topic])
-            row |= {name: told[name] for name in ("publications", "hit_ratio", "hit_ratio_mean")}
+            row |= {name: told[name] for name in OF_PUBLISHED}
             here = [arrival for arrival in arrived if arrival["topic"] == topic]
             if open_in(world, interval):
                 found.append(row)
@@ -435,10 +450,11 @@ class Measured:
     topics: list[Row]
     overlay: list[Row]
     messages: dict[int, Row]
+    """Those that hits are made of, with `hops`: the known ones of their first receptions."""
 
 
 def measured(world: World, layers: tuple[str, ...] | None = None) -> Measured:
-    rng = Random(1)
+    rng, hops = Random(1), defaultdict[int, list[int]](list)
     tables = {
         name: pa.Table.from_pylist(
             rng.sample(rows, len(rows)), (UNREPORTED if name == "unreported" else table(name)).arrow
@@ -446,7 +462,11 @@ def measured(world: World, layers: tuple[str, ...] | None = None) -> Measured:
         for name, rows in world.tables.items()
     }
     if "publications" in tables:
-        tables["metrics/messages"] = message_tables(tables)["metrics/messages"]
+        folded = message_tables(tables)
+        tables["metrics/messages"] = folded["metrics/messages"]
+        for row in folded["receptions"].to_pylist():
+            if row["first"] and row["hop"] is not None:
+                hops[row["message"]].append(row["hop"])
     found, apart = (
         metrics_of(world.clock, tables, "duplicates", tasks=tasks, layers=layers)
         for tasks in (1, 7)
@@ -461,6 +481,7 @@ def measured(world: World, layers: tuple[str, ...] | None = None) -> Measured:
         grown = metrics_of(world.clock, tables | settled, "duplicates", layers=layers, since=half)
         assert found == grown
     messages = tables.get("metrics/messages", METRICS_MESSAGES.arrow.empty_table()).to_pylist()
+    messages = [{**row, "hops": hops[row["message"]]} for row in messages]
     return Measured(
         *(found[name].to_pylist() for name in MADE), {row["message"]: row for row in messages}
     )

@@ -326,6 +326,7 @@ def recorded(message: Row) -> Row:
         "rejections": sum(sum(n.values()) for n in message.get("rejects_per_node", {}).values()),
         "hops_mean": fmean(hops) if hops else None,
         "hops_max": max(hops, default=None),
+        "hops_known": len(hops) or None,
         "delay_us_mean": fmean(delays) if delays else None,
         "delay_us_p50": float(np.percentile(delays, 50)) if delays else None,
         "delay_us_p99": float(np.percentile(delays, 99)) if delays else None,

@@ -38,9 +38,9 @@ _FILMS = tuple(FILMS.values())
 _LINES = (*METRIC_KINDS, "survival", "coverage")
 _ALL = (*KINDS, *_FILMS)
 APPLIES = {
-    "METRIC|MESSAGE": (*METRIC_KINDS, "coverage", "tree", "film of a tree"),
+    "METRIC|MESSAGE": (*METRIC_KINDS, "coverage", "tree", "overlay", "film of a tree"),
     "--with": _LINES,
-    "--peer": _LINES,
+    "--peer": (*_LINES, "overlay"),
     "--topic": (*_LINES, "overlay", *_FILMS),
     "--from": (*_LINES, "film of an overlay"),
     "--to": (*_LINES, "film of an overlay"),
@@ -108,7 +108,11 @@ class Drawing:
     peer: Annotated[
         list[str] | None,
         typer.Option(
-            help=_help("Metrics, or messages, of this peer; repeatable, one line each.", "--peer"),
+            help=_help(
+                "Metrics, or messages, of this peer; repeatable, one line each. An overlay is "
+                "coloured by the hops from it.",
+                "--peer",
+            ),
             autocompletion=complete_peers,
         ),
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
     from vizpub.questions.run import Run
 
+ONE_SCALE = "metrics, and the hops from a peer, colour an overlay at one time, without --by"
+TWO_SCALES = (
+    "an overlay shows two numbers of its peers, by colour and by size: two metrics, or --peer and "
+    "a metric"
+)
 ONE_MESSAGE = "name exactly one message to draw as a tree"
 
 
@@ -39,7 +45,7 @@ def _tree(run: Run, drawing: Drawing, messages: Sequence[str]) -> tuple[pa.Table
     return pa.concat_tables([copies, missed], promote_options="default"), figure
 
 
-def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Table, Figure]:
+def _overlay(run: Run, drawing: Drawing, metrics: Sequence[str]) -> tuple[pa.Table, Figure]:
     import pyarrow as pa
 
     from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot, overlay_snapshots
@@ -49,6 +55,10 @@ def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Ta
     ticks = [run.tick_at(text) for text in dict.fromkeys(comma_list(drawing.at) or ("last",))]
     snapshots = {tick: snapshot(run, tick, drawing.topic, layers) for tick in ticks}
     snapshots = colour_groups(run, snapshots, drawing.by)
+    if metrics or drawing.peer:
+        if len(ticks) > 1 or drawing.by:
+            raise UseError(ONE_SCALE)
+        snapshots[ticks[0]] = _with_scales(run, ticks[0], snapshots[ticks[0]], drawing, metrics)
     topic = [f"topic {drawing.topic}"] if drawing.topic else []
     shown = [f"layer {' and '.join(layers)}"] if layers else []
     title, size = [run.facts.name, *topic, *shown], len(run.peers)
@@ -64,6 +74,59 @@ def _overlay(run: Run, drawing: Drawing, _metrics: Sequence[str]) -> tuple[pa.Ta
         for tick, (_, links) in snapshots.items()
     ]
     return pa.concat_tables(rows), overlay_snapshots(by_time, size, ", ".join(title), layout=layout)
+
+
+def _with_scales(
+    run: Run,
+    tick: int,
+    snapshot: tuple[pa.Table, pa.Table],
+    drawing: Drawing,
+    metrics: Sequence[str],
+) -> tuple[pa.Table, pa.Table]:
+    """The snapshot, whose peers have numbers for their colour (the hops from a peer, otherwise the
+    first metric) and area (the next metric). Raises: UseError, UnknownName.
+    """
+    import pyarrow as pa
+
+    peers, links = snapshot
+    scales: list[tuple[str, dict[int, float | None]]] = []
+    if len(drawing.peer or ()) + len(metrics) > 2:
+        raise UseError(TWO_SCALES)
+    for name in drawing.peer or ():
+        hops = hops_from(run.peer_index(name), links)
+        scales.append((f"hops from {name}", hops))
+    if metrics:
+        from vizpub.analytics.comparison.layers import RunOfLayers
+        from vizpub.questions.run import Where
+
+        layers, interval = comma_list(drawing.layers), run.clock.interval_of(tick)
+        measured = RunOfLayers.of(run, layers) if layers else run
+        rows = measured.metrics("peers", metrics, Where(interval, interval)).to_arrow()
+        numbers = {name: number for number, name in enumerate(run.peers)}
+        of = [numbers[name] for name in rows["peer_name"].to_pylist()]
+        scales += [
+            (name, dict(zip(of, rows[name].cast(pa.float64()).to_pylist(), strict=True)))
+            for name in metrics
+        ]
+    for column, (name, values) in zip(("shade", "weight"), scales, strict=False):
+        of_peers = [values.get(peer) for peer in peers["peer"].to_pylist()]
+        field = pa.field(column, pa.float64(), metadata={"name": name})
+        peers = peers.append_column(field, pa.array(of_peers, pa.float64()))
+    return peers, links
+
+
+def hops_from(source: int, links: pa.Table) -> dict[int, float | None]:
+    """The links on a shortest path from a peer to each that it reaches."""
+    following: dict[int, list[int]] = defaultdict(list)
+    for src, dst in zip(links["src"].to_pylist(), links["dst"].to_pylist(), strict=True):
+        following[src].append(dst)
+    hops: dict[int, float | None] = {source: 0}
+    level, distance = [source], 0
+    while level:
+        distance += 1
+        level = [*{peer for near in level for peer in following[near]}.difference(hops)]
+        hops |= dict.fromkeys(level, distance)
+    return hops
 
 
 PICTURES = {"overlay": _overlay, "tree": _tree}

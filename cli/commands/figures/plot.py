@@ -53,7 +53,8 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="METRIC|MESSAGE...",
-            help="Columns of metrics; for coverage and tree, messages.",
+            help="Columns of metrics; for coverage and tree, messages; for an overlay, of peers: "
+            "one for the colour, one for the size.",
             autocompletion=complete_plotted,
         ),
     ] = None,
@@ -101,6 +102,8 @@ def plot(
     vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
     vizpub plot monday --kind overlay --at 10,20,30 --size 7x3in -o growth.pdf
     vizpub plot monday --kind overlay --layers mesh --by client --at 12 -o mesh.svg
+    vizpub plot monday betweenness degree --kind overlay --at 12 -o busy.png
+    vizpub plot monday degree --kind overlay --peer alice --at 12 -o distances.png
     vizpub plot monday --kind overlay --topic news --from 10 --to 40 -o news.gif
     vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```

@@ -77,14 +77,15 @@ def _construct_parquet(
         raise UseError("--parquet has no delays: leave out --near")
     if options.runs > 1:
         raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
+    design = Design(name, plan.parameters.refine)
     header = RunHeader(
-        run=plan.name, protocol=plan.protocol, parameters=plan.describe(), seed=plan.seed,
-        interval_us=us(world.interval),
+        run=plan.name, protocol=plan.protocol, seed=plan.seed, interval_us=us(world.interval),
+        # An algorithm may refine without being asked to.
+        parameters={**plan.describe(), "refine": design.refines},
     )  # fmt: skip
     out = options.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
     if (out / "reports.parquet").exists() and not options.replace:
         raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
-    design = Design(name, plan.parameters.refine)
     summary = write_parquet(design, world.peers, world.get_workload(), header, out)
     settings.say(
         f"{plan.name}: {amount(summary.nodes, 'peer')}, {amount(summary.edges, 'edge')}, "

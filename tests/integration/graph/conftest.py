@@ -437,6 +437,8 @@ class Calls:
 def gephi() -> Iterator[Gephi]:
     """Imports a file: (issues, counts per interval, columns). Skips without a Java compiler.
 
+    `COLUMN=REGEX` before the intervals filters the edges that are counted.
+
     One Gephi imports all files: most of its time it starts.
     """
     try:
@@ -457,7 +459,7 @@ def gephi() -> Iterator[Gephi]:
 
 
 def _imported(
-    judge: subprocess.Popen[str], said: IO[str], path: Path, intervals: Iterable[int]
+    judge: subprocess.Popen[str], said: IO[str], path: Path, intervals: Iterable[int | str]
 ) -> Imported:
     assert judge.stdin
     assert judge.stdout

@@ -70,6 +70,26 @@ def test_overlay_export_is_read_by_gephi_as_it_was(gephi, run, history, path, pa
     assert columns["edge column", "shared_topics"] == "IntervalIntegerMap"
 
 
+@pytest.mark.parametrize("column", ["shared_now", "shared"])
+def test_edges_are_filtered_in_gephi_by_a_topic_that_both_ends_share(
+    gephi, run, history, path, column
+):
+    with gexf_output(path) as out:
+        export_overlay(run, OverlayExport(attributes=[]), None, out)
+    _, filtered, columns = gephi(path, [f"{column}=.*\\|1\\|.*", *range(9)])
+    assert columns["edge column", column] == {"shared": "String"}.get(column, "IntervalStringMap")
+    pairs_now, pairs_ever = {}, set()
+    for i in range(9):
+        tick = history.facts.clock.sampling_tick(i)
+        peers = {s["peer"] for s in history.alive("subscriptions", tick) if s["topic"] == 1}
+        pairs = {(link["src"], link["dst"]) for link in history.alive("links", tick)}
+        pairs_now[i] = pairs, {pair for pair in pairs if peers.issuperset(pair)}
+        pairs_ever |= pairs_now[i][1]
+    for i, (pairs, sharing) in pairs_now.items():
+        assert filtered[i][1] == len(sharing if column == "shared_now" else pairs & pairs_ever)
+    assert any(sharing for _, sharing in pairs_now.values())
+
+
 def test_topic_export_is_read_by_gephi_as_it_was(gephi, run, history, path):
     with gexf_output(path) as out:
         export_topic(run, "topic 1", OverlayExport(), None, out)

@@ -123,6 +123,28 @@ def test_topic_subgraph_at_each_interval_equals_networkx(
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_shared_topics_are_those_to_which_both_ends_subscribe(
+    history: History, answer: Any, layers: Any
+) -> None:
+    for i, at in ticks(history)[::2]:
+        taken: dict[str, set[str]] = defaultdict(set)
+        for row in history.alive("subscriptions", at):
+            taken[history.peer(row["peer"])].add(history.topic(row["topic"]))
+        pairs = collected(history, links(history, at, layers))
+        expected = {
+            (src, dst): (sorted(of_layers), sorted(taken[src] & taken[dst]))
+            for (src, dst), (of_layers, _) in pairs.items()
+        }
+        rows = answer("shared-topics", given(i, layers))
+        assert {(src, dst): (ls, shared) for src, dst, ls, shared in rows} == expected
+        assert len(rows) == len(expected)
+        # A regular expression is for the whole name of one topic.
+        chosen = answer("shared-topics", given(i, layers, topics="topic (0|1)"))
+        assert chosen == [row for row in rows if {"topic 0", "topic 1"} & {*row[3]}]
+        assert answer("shared-topics", given(i, layers, topics="opic")) == []
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
 def test_neighbours_equal_the_links_of_the_tables(
     history: History, answer: Any, layers: Any
 ) -> None:

@@ -55,6 +55,7 @@ WANTED = {
     "history": PERIODS,
     "hubs": (LEVELS,),
     "topic-subgraph": ("UNIQUE anon_0:Topic(key)",),
+    "shared-topics": (LEVELS,),
     "neighbours": ("UNIQUE p:Peer(key)",),
     "peer-history": ("UNIQUE p:Peer(key)",),
     "shortest-path": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),

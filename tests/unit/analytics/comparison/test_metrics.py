@@ -18,6 +18,7 @@ from vizpub.analytics.comparison.metrics import (
     restrict_over,
 )
 from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.metrics import METRICS_OVERLAY
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,26 @@ def test_metric_is_found_by_its_column_and_its_table(
 
 def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
     assert find_interval_metric("hit_ratio").table == "overlay"
-    assert find_interval_metric("hops_mean").over == "mean of messages published"
+    assert find_interval_metric("delay_us_mean").over == "mean of messages published"
     with pytest.raises(UseError, match=OF_A_WHOLE_RUN):
         find_interval_metric("distinct_links")
+
+
+def test_measure_of_a_whole_run_has_the_same_name_in_every_interval() -> None:
+    """So `vizpub metrics` and `plot` know it, which take the columns of tables."""
+    of_runs = {of.name for of in RUN_METRICS}
+    with_intervals = of_runs & {*METRICS_OVERLAY.names}
+    assert of_runs - with_intervals == {
+        *("distinct_peers", "distinct_links", "distinct_links_per_peer", "distinct_density"),
+        *("busiest_tenth_messages", "busiest_tenth_share", "busiest_tenth_bytes_share"),
+        *("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max", "convergence_us"),
+    }
+    for name in with_intervals:
+        assert find_interval_metric(name).table == "overlay"
+        if find_metric(name).unit != "messages":
+            assert find_interval_metric(name).unit == find_metric(name).unit
+    for name in {*METRICS_OVERLAY.names} - {"interval"}:
+        assert find_metric(name).name == find_interval_metric(name).name == name
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def test_comparison_of_all_metrics_reads_no_column_more_than_twice(
 def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
     made = Made("a", 3)
     question = ComparisonRequest(
-        ("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True
+        ("diameter", "degree", "messages/hops_mean"), window=(1, 4), per_interval=True
     )
     (found,) = measure_runs([made.store(tmp_path)], question).runs
     overlay = {row["interval"]: row["diameter"] for row in made.rows["metrics/overlay"]}
@@ -353,7 +353,7 @@ def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
         assert found.series["degree"][place] == mean(r["degree"] for r in here if r["present"])
         published = [r for r in made.rows["publications"] if r["interval"] == interval]
         truth = mean(hops[row["message"]] for row in published)
-        assert found.series["hops_mean"][place] == (truth and pytest.approx(truth))
+        assert found.series["messages/hops_mean"][place] == (truth and pytest.approx(truth))
     assert found.values == {}
 
 

@@ -279,6 +279,7 @@ def naive_message(published: Row, world: World) -> Row:
         else None,
         "hops_mean": fmean(hops) if hops else None,
         "hops_max": max(hops, default=None),
+        "hops_known": len(hops) or None,
         "redundancy": len(arrived) / len(firsts) - 1 if firsts and every else None,
         "causality_violations": naive_violations(published, arrived),
         **naive_hits(published, firsts, world),

@@ -181,9 +181,11 @@ def test_topic_attributes_equal_the_subscriptions_of_each_interval(history):
             assert value_at(i, data["topics_now"]) == [join_delimited(topics[int(peer)])]
             assert topics[int(peer)] <= {int(t) for t in data["topics"].strip("|").split("|") if t}
         for source, target in at(i, graph.edges(data=True)):
-            shared = len(topics[int(source)] & topics[int(target)])
+            shared = topics[int(source)] & topics[int(target)]
             data = graph.edges[source, target]
-            assert value_at(i, data["shared_topics"]) == [shared]
+            assert value_at(i, data["shared_topics"]) == [len(shared)]
+            assert value_at(i, data["shared_now"]) == [join_delimited(shared)]
+            assert shared <= {int(t) for t in data["shared"].strip("|").split("|") if t}
 
 
 def test_edge_weight_is_never_zero():

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.support.words import unknown
 from vizpub.graphstore.gexf.spans import (
     common_spans,
+    counts_of,
     merge_spans,
     run_lengths,
     sets_over,
-    shared_counts,
+    shared_sets,
 )
 from vizpub.model.errors import UnknownName
 
@@ -59,17 +60,20 @@ def test_sets_over_lives_are_maximal_and_complete(alive, periods):
     st.dictionaries(st.integers(0, 3), spans),
     spans.filter(bool),
 )
-def test_shared_counts_equal_the_keys_alive_in_both(a, b, periods):
+def test_shared_sets_are_the_keys_alive_in_both(a, b, periods):
     periods = merge_spans(periods)
-    result = shared_counts(
+    result = shared_sets(
         {key: merge_spans(of) for key, of in a.items()},
         {key: merge_spans(of) for key, of in b.items()},
         periods,
     )
+    counts = counts_of(result)
     for step in steps(periods):
-        count = sum(step in steps(a[key]) and step in steps(b[key]) for key in a.keys() & b.keys())
-        assert [value for first, last, value in result if first <= step <= last] == [count]
-    assert all(x[2] != y[2] for x, y in itertools.pairwise(result))
+        keys = {k for k in a.keys() & b.keys() if step in steps(a[k]) and step in steps(b[k])}
+        assert [value for first, last, value in result if first <= step <= last] == [keys]
+        assert [value for first, last, value in counts if first <= step <= last] == [len(keys)]
+    for rows in (result, counts):
+        assert all(x[2] != y[2] for x, y in itertools.pairwise(rows))
 
 
 values = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.5, math.nan]))

@@ -25,7 +25,10 @@ def called(line: str) -> str:
 def test_file_holds_every_edge_at_both_ends(algorithm: str, tmp_path: Path) -> None:
     workload = "zipf:topics=60,subscriptions=5,exponent=1"
     called(f"{algorithm} --peers 300 --workload {workload} --parquet --out {tmp_path}")
-    rows = pq.read_table(tmp_path / "reports.parquet").to_pylist()
+    table = pq.read_table(tmp_path / "reports.parquet")
+    header = json.loads(table.schema.metadata[b"vizpub.run"])
+    assert header["parameters"]["refine"] == (algorithm == "cd-max-ref")
+    rows = table.to_pylist()
     interests = Interests([row["topics"] for row in rows], 60)
     neighbours = [row["neighbors"] for row in rows]
     check_overlay(neighbours, interests, stars=True)

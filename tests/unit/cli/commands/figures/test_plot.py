@@ -24,6 +24,7 @@ from tests.support.words import tells
 from vizpub.analytics.options import STYLES
 from vizpub.cli.commands.figures.drawing import APPLIES
 from vizpub.cli.commands.figures.grouped import ARRIVALS_ALONE, CONTROL_SERIES
+from vizpub.cli.commands.figures.pictures import ONE_SCALE, TWO_SCALES
 from vizpub.cli.commands.figures.plot import (
     MESSAGES_OR_PART,
     TIMES_OR_WINDOW,
@@ -66,6 +67,7 @@ NEEDED = {(option, "series") for option in ("--peer", "--topic", "--by")}
 VALUES_OF = {
     ("METRIC|MESSAGE", "coverage"): ("m0", "m1"),
     ("METRIC|MESSAGE", "tree"): ("m0", "m1"),
+    ("METRIC|MESSAGE", "overlay"): ("degree", "in_degree"),
     ("--layout", "overlay"): ("ring", "force"),
     ("--peer", "coverage"): ("alice", "bob"),
 }
@@ -249,6 +251,22 @@ def test_groups_of_an_overlay_have_a_colour_each(draw: Call, tmp_path: Path) -> 
     shown = {name for name in ("a", "b", "unknown", "peer") if re.search(rf">{name} \(\d+\)<", svg)}
     assert shown == {"a", "b", "unknown"}
     assert draw("--kind", "overlay", "--by", "clients", "--at", "0").exit_code == 2
+
+
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("degree --at 0,3", ONE_SCALE),
+        ("degree --by client", ONE_SCALE),
+        ("degree in_degree out_degree", TWO_SCALES),
+        ("degree in_degree --peer alice", TWO_SCALES),
+    ],
+)
+def test_overlay_shows_two_numbers_at_one_time(draw: Call, words: str, told: str) -> None:
+    result = draw(*words.split(), "--kind", "overlay")
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
 
 
 @pytest.mark.usefixtures("attributes")
