@@ -12,9 +12,9 @@ from tests.support.texts import given, made, made_tables, names_of, rows_of
 from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.tasks.staged import CLAIMS, ingest_step
+from vizpub.ingest.tasks.staged import ARRIVALS, CLAIMS, ingest_step
 from vizpub.model.clock import OPEN, Clock
-from vizpub.model.tables import PUBLICATIONS
+from vizpub.model.tables import PUBLICATIONS, REJECTIONS
 
 Row = dict[str, Any]
 CLOCK = Clock(10, 1, 0, 9)
@@ -68,9 +68,8 @@ def tables(observed: dict[str, pa.Table]) -> dict[str, pa.Table]:
     found |= {"observed/names": names, "observed/peers": pa.table({"name": ["a", "b"]})}
     for name in ("peers", "topics", "staged/messages"):
         found[name] = made(name, NUMBERED, found, of)
-    for name in ("staged/claims", "staged/arrivals", "rejections"):
-        found[name] = made(name, EVENTS, found, of)
-    return found
+    events = [CLAIMS, ARRIVALS, REJECTIONS]
+    return found | made_tables(EVENTS, found, events, of)
 
 
 def test_names_are_numbered_by_their_first_interval(tables: dict[str, pa.Table]) -> None:

@@ -46,6 +46,7 @@ from vizpub.runstore.manifest import (
     Since,
     TableEntry,
 )
+from vizpub.runstore.stores.place import RunPlace
 from vizpub.runstore.writer import RunWriter
 
 INTERVALS, TICKS, SINCE = 12, 10, 8
@@ -68,7 +69,7 @@ class Uncut:
     """A writer for whom all rows of a part stay."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self.place = directory, RunPlace(directory, None)
 
     def cut(self, name: str, parts: Sequence[Part], cut: object) -> Sequence[Part]:
         return parts
@@ -112,6 +113,8 @@ class Appending:
         carry = {name: TableEntry(f"carry/{name}", len(rows)) for name, rows in self.kept.items()}
         before = Manifest("run", "reports", (), {"message_window": self.window}, clock=BEFORE)
         return replace(before, tables=tables, carry=carry, notes=self.notes)
+
+    rows_of_parts = Job.rows_of_parts
 
     @property
     def plan(self) -> IngestPlan:
