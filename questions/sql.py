@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
@@ -35,6 +34,7 @@ from vizpub.runstore.store import StoredRun
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.dataset as ds
 
 _SUGGESTED = re.compile(r'\nDid you mean "([^"]+)"\?')
 LIST = """
@@ -140,6 +140,8 @@ class ShiftedRun(StoredRun):
         """The table as StoredRun has it, with these metrics of messages."""
         if name != METRICS_MESSAGES.name or self.measured is None:
             return super().dataset(name)
+        import pyarrow.dataset as ds
+
         return ds.dataset(self.read_unordered(name))
 
 

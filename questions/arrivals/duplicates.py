@@ -67,7 +67,11 @@ def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     Raises: UnknownName, UseError for a run without duplicates, or without attributes.
     """
     run.facts.check_known("receptions", DUPLICATES)
-    columns = {None: "", **{name: f"r.{name}," for name in COUNTED_BY}, "size": SIZE_AT_MOST}
+    columns: dict[str | None, str] = {
+        None: "",
+        **{name: f"r.{name}," for name in COUNTED_BY},
+        "size": SIZE_AT_MOST,
+    }
     key, column = key_and_column(run, by, columns)
     statement = _STATEMENT.format(
         valued=VALUED.format(attributes=rows_of(run, "attributes")),
