@@ -9,7 +9,16 @@ from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
@@ -26,6 +35,9 @@ from vizpub.cli.terminal.help import RARE
 from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.sizes import parse_size
+
+if TYPE_CHECKING:
+    from vizpub.questions.run import Run
 
 
 def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
@@ -200,6 +212,28 @@ class Window:
         if first > last:
             raise OutOfRange("window", f"{first} to {last}", clock.describe_range())
         return first, last
+
+
+def correct_runs(
+    runs: Sequence[Run],
+    window: Window,
+    settings: Settings,
+    reference: str | None = None,
+) -> list[Run]:
+    """The runs with clocks corrected by the messages of a window; say what is corrected.
+
+    Raises: OutOfRange, UseError; as Run.clocks.
+    """
+    from vizpub.questions.corrected import CorrectedRun
+    from vizpub.questions.run import Where
+
+    wheres = [Where(*window.intervals(run.clock, run.facts.epoch)) for run in runs]
+    corrected = [
+        CorrectedRun.of(run, where, reference) for run, where in zip(runs, wheres, strict=True)
+    ]
+    for run in corrected:
+        settings.say(f"({f'{run.facts.name}: ' if len(runs) > 1 else ''}{run.note})")
+    return [*corrected]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -7,28 +7,26 @@ others stay as reported. What the run stores does not change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.clock import duration
+from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 from vizpub.questions.arrivals.clocks import bound_offsets
+from vizpub.questions.attributes.groups import DELAYS
 from vizpub.questions.frames import Frame
 from vizpub.questions.names import Where
 from vizpub.questions.run import Run
 from vizpub.questions.sql import ShiftedRun, read_answer
 
-# As vizpub.analytics.messages.message_measures has them.
-_MEASURES = """
+AS_REPORTED = "clocks are compared as peers report their times, not with corrected clocks"
+# As vizpub.analytics.messages.message_measures has it.
+_MEASURES = f"""
 WITH had AS (SELECT message, peer, time_us FROM stored."receptions" WHERE first)
-SELECT r.message, avg(delay_us ORDER BY delay_us) FILTER (r.first) AS delay_us_mean,
-    quantile_cont(delay_us::DOUBLE, 0.5) FILTER (r.first) AS delay_us_p50,
-    quantile_cont(delay_us::DOUBLE, 0.95) FILTER (r.first) AS delay_us_p95,
-    quantile_cont(delay_us::DOUBLE, 0.99) FILTER (r.first) AS delay_us_p99,
-    max(delay_us::DOUBLE) FILTER (r.first) AS delay_us_max,
+SELECT r.message, {DELAYS},
     CASE WHEN count(r.time_us) > 0 THEN
         count(*) FILTER (delay_us < 0 OR r.time_us < had.time_us)
     END AS causality_violations
@@ -51,28 +49,12 @@ class CorrectedRun(Run):
         low, high = bounds["offset_us_min"], bounds["offset_us_max"]
         middle = pc.add(low, pc.shift_right(pc.subtract(high, low), 1))
         offsets = pa.table({"peer": bounds["peer"], "offset_us": middle}).drop_null()
-        return cls(ShiftedRun(run.stored.directory, run.stored.manifest, offsets), bounds)
+        shifted = ShiftedRun(run.stored.directory, run.stored.manifest, offsets)
+        return cls(replace(shifted, measured=read_answer(shifted, _MEASURES)), bounds)
 
-    def metrics(
-        self,
-        name: str = "overlay",
-        columns: Sequence[str] | None = None,
-        where: Where | None = None,
-        *,
-        by: str | None = None,
-        receivers: bool = False,
-    ) -> Frame:
-        """Return metrics as Run.metrics does, with corrected delays and violations of causality."""
-        stored = super().metrics(name, columns, where, by=by, receivers=receivers)
-        if name != "messages" or by is not None:
-            return stored
-        rows = stored.to_arrow()
-        measured = read_answer(self.stored, _MEASURES)
-        places = pc.index_in(rows["message"], measured["message"])
-        for column in set(measured.column_names) & set(rows.column_names) - {"message"}:
-            place, field = rows.column_names.index(column), rows.schema.field(column)
-            rows = rows.set_column(place, field, measured[column].take(places).cast(field.type))
-        return Frame(stored.title, rows)
+    def clocks(self, where: Where | None = None, reference: str | None = None) -> Frame:
+        """Raises: UseError, as the clocks of a corrected run are not those of its peers."""
+        raise UseError(AS_REPORTED)
 
     @property
     def note(self) -> str:

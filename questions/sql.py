@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,17 +20,21 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
+from vizpub.model.metrics import METRICS_MESSAGES
 from vizpub.model.sizes import format_size
 from vizpub.model.tables import ATTRIBUTES, PUBLICATIONS, RECEPTIONS, TABLES
 from vizpub.model.tables import table as model_table
 from vizpub.questions.names import NAMED
+from vizpub.runstore.manifest import Since
 from vizpub.runstore.store import StoredRun
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.dataset as ds
 
 _SUGGESTED = re.compile(r'\nDid you mean "([^"]+)"\?')
 LIST = """
@@ -95,6 +99,50 @@ class ShiftedRun(StoredRun):
 
     offsets: pa.Table
     """peer, offset_us: by how much its clock is ahead of a reference."""
+    measured: pa.Table | None = None
+    """By message, the columns of its metrics that follow from these times; null = as stored."""
+
+    def read_unordered(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        since: Since | None = None,
+    ) -> pa.Table:
+        """The rows of StoredRun, with times by these clocks, and metrics that follow from them."""
+        chosen = [*(columns or self.definition(name).names)]
+        if name == RECEPTIONS.name and "time_us" in chosen:
+            needed = [*dict.fromkeys([*chosen, "message", "peer"])]
+            return self._shift(super().read_unordered(name, needed, where, since)).select(chosen)
+        if name != METRICS_MESSAGES.name or self.measured is None:
+            return super().read_unordered(name, columns, where, since)
+        needed = [*dict.fromkeys([*chosen, "message"])]
+        rows = super().read_unordered(name, needed, where, since)
+        places = pc.index_in(rows["message"], self.measured["message"])
+        for column in {*self.measured.column_names} & {*chosen} - {"message"}:
+            place, field = rows.column_names.index(column), rows.schema.field(column)
+            values = self.measured[column].take(places).cast(field.type)
+            rows = rows.set_column(place, field, values)
+        return rows.select(chosen)
+
+    def _shift(self, arrivals: pa.Table) -> pa.Table:
+        """The arrivals with times by the clock of each message's publisher."""
+        import duckdb
+
+        published = self.read("publications", ["message", "publisher"])
+        with duckdb.connect() as database:
+            for table, rows in (("a", arrivals), ("p", published), ("offsets", self.offsets)):
+                database.register(table, rows)
+            shifted = database.sql(_SHIFTED.format(arrivals="a", publications="p"))
+            return shifted.to_arrow_table().cast(arrivals.schema)
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """The table as StoredRun has it, with these metrics of messages."""
+        if name != METRICS_MESSAGES.name or self.measured is None:
+            return super().dataset(name)
+        import pyarrow.dataset as ds
+
+        return ds.dataset(self.read_unordered(name))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A file begins with a header, `{"v": 1, "t0": "2026-03-28T00:00:00Z", "nodes": ["
 "topology": {"nodes": [{"num": 0, "upload_bw_mbps": 50, …}], …}, "peer_ids": ["12D3…", …]}`, and may
 end with a footer, `{"end": true, …}`. Lines between are events, `[µs since t0, node, code, …]`: of
 GossipSub, as a tracer of go-libp2p-pubsub reports them, or of ethp2p's own sessions. They are
-folded like traces of go-libp2p-pubsub; what they lack is unknown.
+folded like traces of go-libp2p-pubsub; what they lack is unknown. Parts of messages become gauges.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from vizpub.ingest.sources.base import (
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
-from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES, AttributedFold
+from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES, AttributedFold, limit_interval
 from vizpub.ingest.sources.libp2p.interop import parse_time
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.tasks.fold import RunCounts, count_name
 from vizpub.model.clock import OPEN
 from vizpub.model.run import DUPLICATES
-from vizpub.reports.fields import INT64, Key
+from vizpub.reports.fields import INT32, INT64, Key
 
 NO_HEADER = "its file has no header that can be read"
 UNLISTED = "peers that the header does not list"
@@ -60,8 +60,10 @@ _KEYS = {"v", "nodes", "topology"}
 _FIRST_DAY_NS = 86_400 * 10**9
 _PUBLISHER = 0
 """The role of a session's peer that publishes."""
-_HEARD = 1
-"""The rank of another peer's subscription: after own events of the same time."""
+_HEARD, _PART = 1, 2
+"""The ranks of another peer's subscription, after own events of the same time, and of a part."""
+_NO_TYPE = -1
+"""The type of parts, which are no events of GossipSub."""
 _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
     "pa": (EventType.STREAM_OPENED, ("other", "proto")),
     "pg": (EventType.STREAM_CLOSED, ("other",)),
@@ -82,9 +84,21 @@ _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
 }
 """The type of an event by its code, and what its fields from the fourth on are."""
 _NOT_READ = frozenset(
-    ("va", "ud", "ms", "hs", "hr", "ws", "wr", "ns", "nr", "sx", "cs", "cr", "ce", "ru", "po", "sp")
+    ("va", "ud", "ms", "hs", "hr", "ws", "wr", "ns", "nr", "sx", "ce", "ru", "po", "sp")
 )
-"""Codes of validation, of what was sent, of control entries and of chunks."""
+"""Codes of validation, of messages sent, of control entries, and of a session's progress."""
+_VERDICTS = (
+    *("parts_useful", "parts_redundant", "parts_late", "parts_late"),
+    *("parts_invalid", "parts_pending"),
+)
+"""The gauge of a part by the receiver's verdict: accepted, redundant, decoding (it came while the
+message was decoded), surplus (after that), invalid, pending.
+"""
+_BYTES_SENT = "part_bytes_sent"
+_GAUGES = (*dict.fromkeys(_VERDICTS), _BYTES_SENT)
+_OF_PARTS = {"cr": "its verdict is not one of 0 to 5", "cs": "its bytes are no number"}
+"""Codes of parts that a peer receives and sends, and why one is refused for its last field."""
+PARTS = "parts of messages"
 _MAY_LACK = {
     "other": frozenset({"dl", "du", "rj"}),
     "topic": _FIELDS.keys() - {"tj", "tl", "ps", "pu"},
@@ -97,16 +111,49 @@ _ATTRIBUTES = ("upload_bw_mbps", "download_bw_mbps", "country")
 _NAME = Key()
 
 
+class _Part(TraceEvent, array_like=True, gc=False):
+    """A part of a message that the peer received or sent, as what it adds to gauges."""
+
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+
+
 class _TraceFold(AttributedFold):
-    """A fold that also takes the nodes of headers."""
+    """A fold that also takes the nodes of headers, and parts of messages."""
 
     tables = _TABLES
 
+    def begin(self, key: str) -> None:
+        """Start a peer."""
+        super().begin(key)
+        self._parts, self._interval = Counter[str](), 0
+
     def take(self, row: InputRow) -> None:
-        """Take a node, or the next event of the peer."""
+        """Take a node, a part, or the next event of the peer."""
+        if row.rank == _PART:
+            self._add_part(row)
+            return
         super().take(row)
         if row.rank == OF_ATTRIBUTES:
             self.rows["presence"].append((row.peer, 0, OPEN))
+
+    def _add_part(self, row: InputRow) -> None:
+        interval = limit_interval((row.time // 1000 - self.epoch_us) // self._interval_us)
+        if interval != self._interval:
+            self._write_parts()
+            self._interval = interval
+        self._parts.update(msgspec.msgpack.decode(row.record))
+
+    def _write_parts(self) -> None:
+        """Write the gauges of the interval, none without a part."""
+        if self._parts:
+            of = self._peer.name, self._interval
+            self.rows["gauges"] += ((*of, name, float(self._parts[name])) for name in _GAUGES)
+            self._parts.clear()
+
+    def end(self) -> None:
+        """Write the open state of the peer."""
+        super().end()
+        self._write_parts()
 
 
 class Bctrace(Libp2p):
@@ -119,7 +166,7 @@ class Bctrace(Libp2p):
     options = frozenset({"interval_us", "max_line"})
     unknown = (
         "traffic (what was sent and the entries of control messages are not read)",
-        "parts of messages",
+        PARTS,
     )
 
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -142,6 +189,9 @@ class Bctrace(Libp2p):
         description = super().describe(counted, options)
         if counted["first"] < _FIRST_DAY_NS:
             description = replace(description, epoch=None)
+        if counted["tables"]:
+            known = tuple(name for name in description.unknown if name != PARTS)
+            description = replace(description, unknown=known)
         if _ETHP2P not in counted["protocols"]:
             return description
         unknown = (*description.unknown, DUPLICATES, "rejections")
@@ -158,6 +208,7 @@ class Bctrace(Libp2p):
             attributes="FROM folded.attributes",
             traffic=None,
             control=None,
+            gauges="FROM folded.gauges" if TraceTally.of(run.totals).tables else None,
             functions=(),
         )
 
@@ -262,8 +313,12 @@ def _rows_of_nodes(header: _Header, split: InputSplit) -> Iterator[InputRow]:
 
 def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
     """Yield the rows of an event; a subscription that names a peer is of that one."""
-    if event.type in (EventType.JOIN, EventType.LEAVE) and event.other is not None:
-        record, place = msgspec.msgpack.encode(event), (file, line, None)
+    place = file, line, None
+    if isinstance(event, _Part):
+        record = msgspec.msgpack.encode(event.counts)
+        yield InputRow(RowKind.RECORD, event.peer, event.time, _PART, *place, record)
+    elif event.type in (EventType.JOIN, EventType.LEAVE) and event.other is not None:
+        record = msgspec.msgpack.encode(event)
         yield InputRow(RowKind.RECORD, event.other, event.time, _HEARD, *place, record)
     else:
         yield from rows_of_event(event, file, line)
@@ -280,7 +335,7 @@ def _read_events(text: bytes, header: _Header, tally: TraceTally) -> Iterator[Tr
     if not isinstance(event, list) or len(event) < 3 or not isinstance(event[2], str):
         raise RecordRefused("not an event: [time, node, code, …]")
     code, is_other_role = event[2], event[2] == "ss" and event[5:6] != [_PUBLISHER]
-    if code in _FIELDS and not is_other_role:
+    if code in _OF_PARTS or (code in _FIELDS and not is_other_role):
         yield from _make_events(event, header, tally)
     elif code not in _FIELDS and code not in _NOT_READ:
         count_name(tally.unknown, f"events '{code[:50]}'")
@@ -293,6 +348,11 @@ def _make_events(event: Sequence[Any], header: _Header, tally: TraceTally) -> It
         raise RecordRefused("its time is not a number of µs, or is too far from t0")
     if type(node) is not int or not 0 <= node < len(header.nodes):
         raise RecordRefused("no node of this number")
+    peer, time = header.nodes[node], header.t0 + 1000 * time_us
+    if code in _OF_PARTS:
+        yield _read_part(event, peer, time)
+        count_name(tally.tables, PARTS)
+        return
     kind, names = _FIELDS[code]
     values = dict(zip(names, event[3:], strict=False))
     read: dict[str, Any] = {
@@ -300,12 +360,21 @@ def _make_events(event: Sequence[Any], header: _Header, tally: TraceTally) -> It
     }
     if code in ("ss", "sd", "ph"):
         read["proto"] = _ETHP2P
-    peer, time = header.nodes[node], header.t0 + 1000 * time_us
     yield TraceEvent(kind, peer, time, **read)
     if code == "ph" and isinstance(topics := event[5:6] and event[5], list):
         for topic in topics:
             of_topic = _read_field("topic", "ps", topic, header, tally)
             yield TraceEvent(EventType.JOIN, peer, time, read["other"], of_topic)
+
+
+def _read_part(event: Sequence[Any], peer: str, time: int) -> _Part:
+    """Read a part of a message. Raises: RecordRefused."""
+    code, value = event[2], event[6] if len(event) > 6 else None
+    most = INT32 if code == "cs" else len(_VERDICTS) - 1
+    if type(value) is not int or not 0 <= value <= most:
+        raise RecordRefused(_OF_PARTS[code])
+    counts = {_BYTES_SENT: value} if code == "cs" else {_VERDICTS[value]: 1}
+    return _Part(_NO_TYPE, peer, time, proto=_ETHP2P, counts=counts)
 
 
 def _read_field(name: str, code: str, value: Any, header: _Header, tally: TraceTally) -> str | None:

@@ -42,11 +42,14 @@ FROM chosen c LEFT JOIN counted USING (message)
 GROUP BY ALL ORDER BY ALL NULLS LAST
 """
 _IS_KNOWN = "count(*) FILTER (copies > 0 AND published IS NULL AND size IS NOT NULL) = 0"
+SIZE_AT_MOST = (
+    "TRY_CAST(CASE WHEN size > 1 THEN 2 ** ceil(log2(size)) ELSE size END AS BIGINT) "
+    "AS size_at_most,"
+)
 _COLUMNS: dict[str | None, str] = {
     None: "",
     **{name: f"c.{name}," for name in ("message", "topic", "interval")},
-    "size": "TRY_CAST(CASE WHEN size > 1 THEN 2 ** ceil(log2(size)) ELSE size END AS BIGINT) "
-    "AS size_at_most,",
+    "size": SIZE_AT_MOST,
 }
 
 

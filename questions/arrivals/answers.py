@@ -31,8 +31,8 @@ class RunOfArrivals(NamedRun):
 
     def duplicates(self, by: str | None = None, where: Where | None = None) -> Frame:
         """The number of duplicates, and how soon after a peer's first copy they come: one row or,
-        `by` 'message', 'peer', 'topic', 'interval' or an attribute of peers, a row for each; see
-        vizpub.questions.arrivals.duplicates.
+        `by` 'message', 'peer', 'topic', 'interval', 'size' or an attribute of peers, a row for
+        each; see vizpub.questions.arrivals.duplicates.
 
         Raises: UnknownName, UseError for a run without duplicates, or without attributes.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from vizpub.model.run import DUPLICATES
+from vizpub.questions.arrivals.amplification import SIZE_AT_MOST
 from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
 from vizpub.questions.deliveries import COUNTED_BY, rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
@@ -13,7 +14,7 @@ from vizpub.questions.sql import read_answer
 # A row of `received` is a peer with a first reception of a message; so the publisher has none.
 _STATEMENT = """
 WITH {valued}, received AS (
-    SELECT message, r.peer, topic, p.interval, p.tick,
+    SELECT message, r.peer, topic, p.interval, p.tick, p.bytes AS size,
         count(*) FILTER (NOT first) AS duplicates,
         CASE WHEN count(*) = count(r.time_us) THEN
             min(r.time_us) FILTER (NOT first)::HUGEINT - min(r.time_us) FILTER (first)
@@ -59,13 +60,18 @@ def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     first reception to the first duplicate in µs. It is null where no times are known; negative if
     the duplicate came while the peer still validated the first copy.
 
-    `by` 'message', 'peer', 'topic' or 'interval' (of publication), there is a row for each; by an
-    attribute of peers, for each `group` of receivers.
+    `by` 'message', 'peer', 'topic', 'interval' (of publication) or 'size' (`size_at_most`: in
+    doublings, null where it is unknown), there is a row for each; by an attribute of peers, for
+    each `group` of receivers.
 
     Raises: UnknownName, UseError for a run without duplicates, or without attributes.
     """
     run.facts.check_known("receptions", DUPLICATES)
-    columns: dict[str | None, str] = {None: "", **{name: f"r.{name}," for name in COUNTED_BY}}
+    columns: dict[str | None, str] = {
+        None: "",
+        **{name: f"r.{name}," for name in COUNTED_BY},
+        "size": SIZE_AT_MOST,
+    }
     key, column = key_and_column(run, by, columns)
     statement = _STATEMENT.format(
         valued=VALUED.format(attributes=rows_of(run, "attributes")),

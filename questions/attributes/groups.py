@@ -59,13 +59,15 @@ _HITS = """
     sum(delivered) FILTER (counted)::BIGINT AS delivered,
     sum(delivered) FILTER (counted) / nullif(sum(eligible) FILTER (counted), 0) AS hit_ratio,
     avg(hit_ratio ORDER BY hit_ratio) FILTER (counted) AS hit_ratio_mean"""
-_SPREAD = """
-    avg(hop) FILTER (first) AS hops_mean, max(hop) FILTER (first) AS hops_max,
-    avg(delay_us) FILTER (first) AS delay_us_mean,
+DELAYS = """
+    avg(delay_us ORDER BY delay_us) FILTER (first) AS delay_us_mean,
     quantile_cont(delay_us::DOUBLE, 0.5) FILTER (first) AS delay_us_p50,
     quantile_cont(delay_us::DOUBLE, 0.95) FILTER (first) AS delay_us_p95,
     quantile_cont(delay_us::DOUBLE, 0.99) FILTER (first) AS delay_us_p99,
     max(delay_us::DOUBLE) FILTER (first) AS delay_us_max"""
+"""The delays of arrivals, as vizpub.analytics.messages.message_measures has them."""
+_SPREAD = f"""
+    avg(hop) FILTER (first) AS hops_mean, max(hop) FILTER (first) AS hops_max,{DELAYS}"""
 _SUMS = (
     *("messages", "eligible", "delivered", "receptions"),
     *("first_receptions", "duplicates", "relay_receptions"),

@@ -7,8 +7,10 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64decode
+from collections import Counter, defaultdict
 from io import StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.bctrace import NO_HEADER, UNLISTED, Bctrace
+from vizpub.ingest.sources.bctrace import NO_HEADER, PARTS, UNLISTED, Bctrace
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.model.clock import OPEN
 from vizpub.model.run import DUPLICATES
@@ -184,6 +186,29 @@ def test_sessions_of_ethp2p_are_publications_and_first_arrivals(tmp_path: Path) 
     }
     assert found.told.protocol == "ethp2p"
     assert {DUPLICATES, "rejections"} <= {*found.told.unknown}
+
+
+def test_parts_are_counted_by_peer_interval_and_verdict(tmp_path: Path) -> None:
+    draw, names = Random(1), ["useful", "redundant", "late", "late", "invalid", "pending"]
+    wanted: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    events: list[list[Any]] = [[0, 2, "tj", "t"]]
+    for time_us in sorted(draw.randrange(6_000_000) for _ in range(200)):
+        peer, verdict, size = draw.randrange(2), draw.randrange(6), draw.randrange(2000)
+        code, value = draw.choice([("cr", verdict), ("cs", size)])
+        events.append([time_us, peer, code, "1", "t", "m", value])
+        sums = wanted[f"n{peer}", time_us // 1_000_000]
+        sums.update({"part_bytes_sent": size} if code == "cs" else [f"parts_{names[verdict]}"])
+    refused = ([9, 0, "cr", "1", "t", "m", 6], [9, 0, "cr", "1"], [9, 0, "cs", "1", "t", "m", -1])
+    found = take(written(tmp_path / "t", HEADER, *events, *refused))
+    assert [line for _, line, *_ in found.staged.quarantine] == [203, 204, 205]
+    gauges = ["part_bytes_sent", *(f"parts_{name}" for name in dict.fromkeys(names))]
+    assert found.rows("gauges", "peer", "interval", "gauge", "value") == {
+        (*of, name, sums[name]) for of, sums in wanted.items() for name in gauges
+    }
+    assert PARTS not in found.told.unknown
+    without = take(written(tmp_path / "none", HEADER, events[0]))
+    assert PARTS in without.told.unknown
+    assert without.seen.gauges is None
 
 
 def test_events_that_cannot_be_read_are_refused_or_noted(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from base58 import b58encode
 
-from tests.support.staged import Taken, staged
+from tests.support.staged import Taken, staged, take
 from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
@@ -258,6 +258,45 @@ def test_bad_rpcs_of_hermes_are_quarantined(tmp_path: Path) -> None:
     ]
     (row,) = taken.tables["control"].to_pylist()
     assert (row["kind"], row["messages_received"], row["ids_received"]) == ("iwant", 2, 2)
+
+
+def test_copies_have_marks_of_what_the_receiver_asked_for_or_refused(tmp_path: Path) -> None:
+    arrivals = (
+        (10, "deliver_msg", "a", "m1"),
+        (20, "duplicated_msg", "b", "m1"),
+        (30, "deliver_msg", "a", "m2"),
+        (50, "duplicated_msg", "b", "m2"),
+        (60, "deliver_msg", "b", "m3"),
+    )
+    requests = (
+        ("idontwant", 15, "out", "a", "m1"),
+        ("iwant", 40, "out", "b", "m2"),
+        ("idontwant", 45, "in", "b", "m2"),
+        ("iwant", 55, "in", "b", "m3"),
+    )
+    files: dict[str, Rows] = defaultdict(list)
+    for time, kind, peer, message in arrivals:
+        files["msg_arrival"].append({
+            "timestamp": time, "type": "msg_arrival", "producer_id": "me", "sub_type": kind,
+            "remote_peer_id": peer, "topic": "t", "msg_id": message, "local": False,
+            "msg_size": 9, "seq_no": "00",
+        })  # fmt: skip
+    for kind, time, way, peer, message in requests:
+        files[kind].append({
+            "timestamp": time, "type": kind, "producer_id": "me", "is_og": True, "direction": way,
+            "remote_peer_id": peer, "msg_ids": [message], "msgs": 1,
+        })  # fmt: skip
+    for name, rows in files.items():
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}_1.parquet")
+    marks = {
+        (row["message"], row["previous_hop"]): (row["after_idontwant"], row["by_iwant"])
+        for row in take(tmp_path).table("receptions").to_pylist()
+    }
+    assert marks == {
+        ("m1", "a"): (False, False), ("m1", "b"): (True, False),
+        ("m2", "a"): (False, False), ("m2", "b"): (False, True),
+        ("m3", "b"): (False, False),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,14 @@ from vizpub.cli.commands.everyday.judgements import (
 )
 from vizpub.cli.commands.figures.drawing import FigureLook
 from vizpub.cli.completion import complete_compared, complete_runs
-from vizpub.cli.options import Output, Window, comma_list, match_runs, refuse_options
+from vizpub.cli.options import (
+    Output,
+    Window,
+    comma_list,
+    correct_runs,
+    match_runs,
+    refuse_options,
+)
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import estimate_text, round_by_interval
 from vizpub.cli.terminal.output import (
@@ -80,6 +87,13 @@ class _Comparison:
             "--common", help="Measure every run over the intervals that all of them have."
         ),
     ] = False
+    correct_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--correct-clocks",
+            help="Correct delays by the offsets of clocks that messages bound on both sides.",
+        ),
+    ] = False
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also draw a figure: a .png, .svg or .pdf file."),
@@ -129,13 +143,13 @@ def compare(
     vizpub compare 'old-*' 'new-*' --fail-if 'delay_us_p95 > 1.1x' --fail-if 'hit_ratio < 0.99'
     vizpub compare 'new-*' --by client --receivers --metrics delay_us_p95,hit_ratio
     vizpub compare 'old-*' 'new-*' --over client --fail-if 'delay_us_p95 > 1.1x'
+    vizpub compare monday tuesday --metrics delay_us_p95 --correct-clocks
     vizpub compare 'old-*' 'new-*' --fail-if-possible 'hops_mean > 1.2x' -o report.xml
     ```
     """
     from vizpub.analytics.comparison.conditions import judge_conditions
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.analytics.figures.styles import figure_style
-    from vizpub.questions.run import Run
 
     if options.plot:  # errors now, not after the work
         figure_format(options.plot)
@@ -153,7 +167,7 @@ def compare(
         by = by or ("pattern",)
     setting = None if over in ("runs", "intervals") else over
     selected = _select_runs(runs, settings)
-    opened = [Run.open(settings.workspace, name) for name in selected]
+    opened = _open_runs(selected, options, window, settings)
     request = ComparisonRequest(
         metrics,
         by,
@@ -194,6 +208,15 @@ def _select_runs(patterns: Sequence[str], settings: Settings) -> dict[str, str]:
         for name in sort_settings(match_runs(pattern, existing)):
             selected.setdefault(name, pattern)
     return selected
+
+
+def _open_runs(
+    names: Iterable[str], options: _CompareOptions, window: Window, settings: Settings
+) -> list[Run]:
+    from vizpub.questions.run import Run
+
+    runs = [Run.open(settings.workspace, name) for name in names]
+    return correct_runs(runs, window, settings) if options.correct_clocks else runs
 
 
 def _window(window: Window, runs: Sequence[Run]) -> tuple[int | None, int | None]:

@@ -23,6 +23,7 @@ from vizpub.cli.options import (
     Window,
     check_duration,
     comma_list,
+    correct_runs,
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
@@ -194,7 +195,7 @@ def metrics(
     `coverage` tells for each message when 50, 66, 90, 95 and 99 % of the eligible peers had it
     (a dash: they never did), and with `--within 4s` the share that had it by then. `duplicates`
     tells how many peers get a message more than once, and how soon after its first copy; `--by
-    message`, `peer`, `topic`, `interval` or an attribute has a row for each.
+    message`, `peer`, `topic`, `interval`, `size` or an attribute has a row for each.
     `amplification` sums up the bytes of all copies, beside those that the receivers needed; `--by
     size` tells messages of different sizes apart. `reachability` counts the eligible peers to which
     links led from a message's publication on, beside those that had it; `--by peer` the messages
@@ -236,7 +237,6 @@ def metrics(
     from vizpub.model.metrics import OF_MESSAGES
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN, LENGTHS
-    from vizpub.questions.corrected import CorrectedRun
     from vizpub.questions.run import Run, Where
     from vizpub.questions.sums.additions import add_intervals
 
@@ -258,9 +258,7 @@ def metrics(
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
     if part.correct_clocks:
-        corrected = CorrectedRun.of(opened, Where(first, last), part.reference)
-        settings.say(f"({corrected.note})")
-        opened = corrected
+        [opened] = correct_runs([opened], window, settings, part.reference)
     columns = comma_list(part.columns)
     frame = _read_frame(opened, table, part, where)
     table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()

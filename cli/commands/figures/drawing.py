@@ -47,6 +47,7 @@ APPLIES = {
     "--by": (*METRIC_KINDS, "survival", "overlay"),
     "--at": (*_DISTRIBUTIONS, "overlay"),
     "--layers": (*METRIC_KINDS, "survival", "overlay", "film of an overlay"),
+    "--correct-clocks": (*METRIC_KINDS, "coverage"),
     "--layout": ("tree", "overlay", *_FILMS),
     "--hops": ("tree",),
     "--title": KINDS,
@@ -146,6 +147,16 @@ class Drawing:
             autocompletion=complete_attributes,
         ),
     ] = None
+    correct_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--correct-clocks",
+            help=_help(
+                "Correct delays by the offsets of clocks that messages bound on both sides.",
+                "--correct-clocks",
+            ),
+        ),
+    ] = False
     layout: Annotated[
         str | None,
         typer.Option(

@@ -19,7 +19,7 @@ from vizpub.cli.commands.figures.drawing import (
 )
 from vizpub.cli.commands.figures.pictures import PICTURES
 from vizpub.cli.completion import KINDS, complete_plotted
-from vizpub.cli.options import Output, RunName, Window, comma_list
+from vizpub.cli.options import Output, RunName, Window, comma_list, correct_runs
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows, write_figure
 from vizpub.model.errors import UnknownName, UseError
@@ -87,6 +87,7 @@ def plot(
     vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
     vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
     vizpub plot monday delay_us --kind ecdf --topic news -o delays.pdf
+    vizpub plot monday delay_us_p95 --kind ccdf --correct-clocks -o corrected.pdf
     vizpub plot monday degree --peer alice --peer bob -o both.png
     vizpub plot monday degree --by client --layers mesh -o clients.png
     vizpub plot monday jaccard_mean made ended --layers mesh -o turnover.png
@@ -129,7 +130,9 @@ def plot(
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
     check_options(ctx, drawing.kind)
     names = dict.fromkeys((run, *(drawing.more_runs or ())))
-    runs = [Run.open(settings.workspace, name) for name in names]
+    runs: Sequence[Run] = [Run.open(settings.workspace, name) for name in names]
+    if drawing.correct_clocks:
+        runs = correct_runs(runs, window, settings)
     with figure_style(drawing.figure_options()):
         data, figure = _draw_figure(runs, drawing, window, metrics or ())
         relabel(figure, drawing.xlabel, drawing.ylabel, drawing.legend)

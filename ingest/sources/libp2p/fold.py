@@ -226,7 +226,7 @@ class FoldedPeer:
 
     def _time(self, at: int) -> tuple[int, int, int]:
         """Return time_us, interval and tick."""
-        return at, _limit_interval(at // self._interval_us), at
+        return at, limit_interval(at // self._interval_us), at
 
     def add_of_others(self, event: TraceEvent, at: int) -> None:
         """Take an event of another peer: of its stream to this one, or this one's subscription."""
@@ -305,7 +305,7 @@ class OpenPeriods:
         return [period for thing in ending for period in self.end(thing, at)]
 
 
-def _limit_interval(interval: int) -> int:
+def limit_interval(interval: int) -> int:
     """Limit an interval to 32 bits; longer runs are refused, or folded again with another epoch."""
     return max(-1, min(interval, INT32))
 
@@ -342,7 +342,7 @@ class _PeerTraffic:
     def end(self, following: int | None = None) -> None:
         """Write the current interval, and zeros until the next one with an event."""
         if self._interval is not None:
-            over, interval = self._interval + 1, _limit_interval(self._interval)
+            over, interval = self._interval + 1, limit_interval(self._interval)
             self._rows.append((self._peer, self._interval, over, *self._sums))
             self._control_rows += ((self._peer, interval, *of) for of in self._control.take())
             self._gauge_rows += ((self._peer, interval, *of) for of in self._writes.take().items())

@@ -16,9 +16,13 @@ from tests.support.played import Played, play
 from tests.support.spreading import spread
 from tests.support.words import tells
 from tests.unit.questions.arrivals.test_clocks import MESSAGES, PEERS, bounds, play_offsets
+from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 from vizpub.cli.main import app
 from vizpub.model.clock import Clock
+from vizpub.model.errors import UseError
+from vizpub.questions.corrected import AS_REPORTED
 from vizpub.questions.run import Run, Where
+from vizpub.questions.snapshots import coverage
 
 SEEDS = (1, 2, 3, 4)
 MEASURES = ("delay_us_mean", "delay_us_p50", "delay_us_p95", "delay_us_p99", "delay_us_max")
@@ -92,6 +96,26 @@ def test_metrics_of_messages_are_of_the_corrected_arrivals(tmp_path: Path, seed:
         assert row["causality_violations"] == (sum(early) if early else None)
 
 
+def test_comparisons_and_figures_are_of_the_corrected_arrivals(tmp_path: Path) -> None:
+    _, run, _ = play_shifted(tmp_path, 1)
+    corrected = run.correct_clocks()
+    names = ("delay_us_p95", "causality_violations")
+    rows = corrected.metrics("messages", list(names)).to_pylist()
+    [compared] = measure_runs([corrected], ComparisonRequest(names)).runs
+    for name in names:
+        values = [row[name] for row in rows if row[name] is not None]
+        assert compared.values[name] == pytest.approx(np.mean(values))
+        [(mean,)] = corrected.sql(f"SELECT avg({name}) FROM metrics.messages").to_arrow().columns
+        assert mean.as_py() == pytest.approx(np.mean(values))
+    delays = corrected.delays().to_pylist()
+    known = {(one["message"], one["delay_us"]) for one in delays if one["delay_us"] is not None}
+    drawn = coverage(corrected).to_pylist()
+    assert {(one["message"], one["delay_us"]) for one in drawn if one["delivered"]} <= known
+    assert drawn != coverage(run).to_pylist()
+    with pytest.raises(UseError, match=AS_REPORTED):
+        corrected.clocks()
+
+
 def test_unknown_offsets_leave_metrics_as_they_are_stored(tmp_path: Path) -> None:
     """In the first interval there are no messages to bound them."""
     clock = Clock(1_000_000, 1, 0, 9)
@@ -124,6 +148,18 @@ def test_command_corrects_clocks_only_if_asked_and_says_what(tmp_path: Path) -> 
     assert rows == run.correct_clocks(reference="p4").coverage().to_pylist() != plain
     tells(said, "p4", str(both), str(len(PEERS) - both))
     assert re.search(r"within \d+", said)
+    for command, *arguments in (
+        ("compare", "--metrics", "delay_us_p95", "-f", "json"),
+        ("plot", "delay_us_p95", "--kind", "ecdf", "-o", str(tmp_path / "delays.svg")),
+    ):
+        plain_call = [*call[:2], command, run.facts.name, *arguments]
+        plain_answer, answer = (
+            CliRunner().invoke(app, [*plain_call, *option]) for option in ([], ["--correct-clocks"])
+        )
+        assert (plain_answer.exit_code, answer.exit_code) == (0, 0), answer.stderr
+        assert "corrected" not in plain_answer.stderr
+        tells(answer.stderr, "corrected", str(both))
+        assert command == "plot" or answer.stdout != plain_answer.stdout
     refused = CliRunner().invoke(app, [*call, "duplicates", "--correct-clocks"])
     assert refused.exit_code == 2
     tells(refused.stderr, "--correct-clocks", "coverage", "messages")

@@ -11,17 +11,13 @@ from typer.testing import CliRunner
 
 from tests.support.played import Played
 from tests.support.words import unknown
+from tests.unit.questions.arrivals.test_duplicates import doubled
 from vizpub.cli.main import app
 from vizpub.model.errors import UnknownName
 from vizpub.questions.run import Run, Where
 
 Row = dict[str, Any]
 COLUMNS = {None: None, "size": "size_at_most", "client": "group"}
-
-
-def doubled(size: int | None) -> int | None:
-    """The power of two that is at least the size."""
-    return None if size is None else 1 << (size - 1).bit_length()
 
 
 def client_of(made: Played, published: Row) -> str | None:

@@ -33,6 +33,11 @@ def client_of(made: Played, peer: int, tick: int) -> str | None:
     )
 
 
+def doubled(size: int | None) -> int | None:
+    """The power of two that is at least the size."""
+    return None if size is None else 1 << (size - 1).bit_length()
+
+
 def copies_of(made: Played) -> Iterator[Row]:
     """A row for each first reception, with the other arrivals there."""
     arrivals = defaultdict(list)
@@ -49,6 +54,7 @@ def copies_of(made: Played) -> Iterator[Row]:
             yield {
                 "message": message, "peer": peer, "topic": published["topic"],
                 "interval": published["interval"],
+                "size": doubled(published["bytes"]),
                 "client": client_of(made, peer, published["tick"]),
                 "duplicates": len(times[False]),
                 **{flag: [row[flag] for row in rows if not row["first"]] for flag in flags},
@@ -79,7 +85,7 @@ def summed(rows: list[Row]) -> Row:
     }
 
 
-@pytest.mark.parametrize("by", [None, "message", "peer", "topic", "interval", "client"])
+@pytest.mark.parametrize("by", [None, "message", "peer", "topic", "interval", "size", "client"])
 def test_duplicates_are_those_of_a_loop_over_the_arrivals(
     run: Run, arrived: Played, by: str | None
 ) -> None:
@@ -87,7 +93,7 @@ def test_duplicates_are_those_of_a_loop_over_the_arrivals(
     for row in copies_of(arrived):
         groups[row[by] if by else None].append(row)
     rows = run.duplicates(by).to_pylist()
-    column = {None: None, "client": "group"}.get(by, by)
+    column = {None: None, "client": "group", "size": "size_at_most"}.get(by, by)
     assert len(rows) == len(groups)
     for row in rows:
         wanted = summed(groups[row[column] if column else None])

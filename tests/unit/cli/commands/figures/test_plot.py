@@ -153,7 +153,7 @@ def given(option: str, value: str) -> list[str]:
 
 # What has an option of one kind of distribution has it of the other.
 @pytest.mark.parametrize("kind", few(KINDS, [kind for kind in KINDS if kind != "ccdf"]))
-@pytest.mark.parametrize("option", APPLIES)
+@pytest.mark.parametrize("option", [option for option in APPLIES if option != "--correct-clocks"])
 def test_option_changes_the_figure_or_is_refused_with_the_kinds_that_it_applies_to(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str, option: str
 ) -> None:
