@@ -199,6 +199,15 @@ class InputOptions:
             rich_help_panel=RARE,
         ),
     ] = "256MB"
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Folder of the logs, where the workspace is in a store.",
+            rich_help_panel=RARE,
+        ),
+    ] = None
     allow_commands: Annotated[
         bool,
         typer.Option(
@@ -258,10 +267,11 @@ def collect(
     from vizpub.collector.collect import collect as run_collector
     from vizpub.collector.place import CollectionPlace
 
-    place = CollectionPlace(settings.workspace, run).check_workspace()
+    place = CollectionPlace(settings.workspace, run)
+    place.place_log(inputs.log)
     if stop and not place.folder.is_dir():
         raise UseError(
-            f"nothing is collected for run '{run}' in {settings.workspace}; "
+            f"nothing is collected for run '{run}' in {settings.place}; "
             f"a collection begins with: vizpub live collect {run}"
         )
     if stop and _stop_collector(place, settings.say):
