@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from vizpub.collector.place import CollectionPlace
 from vizpub.machine.files import as_errors_of_ours
 from vizpub.model.errors import OtherFormat, ServiceError, StoreBroken, UseError

@@ -99,9 +99,7 @@ class RemoteRun:
             collection = manifest.collection
             state = "collecting" if collection else "ingesting"
             self._commit(
-                Manifest(
-                    manifest.name, manifest.source, (), {}, state=state, collection=collection
-                )
+                Manifest(manifest.name, manifest.source, (), {}, state=state, collection=collection)
             )
         there = {listed.name: listed for listed in self._files()}
         wanted = {
