@@ -3,8 +3,8 @@
 `<workspace>/collected/<run>/` has the log (`vizpub.collector.log.log`), the batches
 (`vizpub.collector.making.batch`), the tokens and the address of the intake. It is the input of the
 run, like the files of an ingest, so it is beside the runs: removing the run does not remove what
-peers have reported. Where the workspace is in a store, it is on this machine, beside the copies of
-the runs (`CollectionPlace.place_log`). `vizpub.runstore.collection` decides who owns the name of the run.
+peers have reported. That of a run in a store is on this machine (`CollectionPlace.place_log`).
+`vizpub.runstore.collection` decides who owns the name of the run.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class CollectionPlace(Collected):
     """The folder of a collection, for its owner alone: it decides where tokens are sent."""
 
     def place_log(self, folder: Path | None) -> None:
-        """Let the collections of a workspace in a store be in a folder on this machine; null = where
-        they are, or in the user's data. The workspace's own folder, which is in the cache, has a
-        link to it.
+        """Let the collections of a workspace in a store be in a folder on this machine; null =
+        where they are, or in the user's data. In the cache, which the log must outlive, the folder
+        that stands for the workspace has a link to it.
 
         Raises: UseError if they are elsewhere, if others could have written to the folder, or for
         a workspace that is a folder.
