@@ -16,8 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median_low
 from typing import Any
+
+from vizpub.machine.files import text_of
+from vizpub.model.errors import UseError, cause_of
 
 
 @dataclass(frozen=True)
@@ -224,3 +228,15 @@ def _quorum(present: Counter[int], departed: Counter[int]) -> int | None:
         if twice > count:
             return at
     return None
+
+
+def peers_of(path: Path) -> frozenset[str]:
+    """Return the names in a file, one per line; `#` begins a comment. Raises: UseError."""
+    try:
+        names = map(str.strip, text_of(path).splitlines())
+    except (OSError, ValueError) as error:
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
+    peers = frozenset(name for name in names if name and not name.startswith("#"))
+    if not peers:
+        raise UseError(f"{path} has no names of peers")
+    return peers

@@ -46,7 +46,7 @@ from vizpub.collector.progress import CollectionProgress
 from vizpub.collector.reservation import check_format, release, reserve
 from vizpub.collector.systemd import notify
 from vizpub.machine.private import open_secret
-from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.errors import ServiceError, StoreBroken, UseError
 from vizpub.reports.records import RunHeader
 
 NOTHING_REPORTED = "nothing was reported, so there is no run"
@@ -188,7 +188,7 @@ class Collector:
         """
         place, end = self._request.place, self._intake.log.end
         batches = batches_in(place.batches)
-        with suppress(StoreBroken):  # a broken run stops no intake
+        with suppress(StoreBroken, ServiceError):  # these stop no intake
             batches.append(last_batch_in(place.workspace / "runs" / place.run))
         position = max((one.position for one in batches), default=0)
         if position > end:

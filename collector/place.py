@@ -3,7 +3,8 @@
 `<workspace>/collected/<run>/` has the log (`vizpub.collector.log.log`), the batches
 (`vizpub.collector.making.batch`), the tokens and the address of the intake. It is the input of the
 run, like the files of an ingest, so it is beside the runs: removing the run does not remove what
-peers have reported. `vizpub.runstore.collection` decides who owns the name of the run.
+peers have reported. That of a run in a store is on this machine (`CollectionPlace.place_log`).
+`vizpub.runstore.collection` decides who owns the name of the run.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from platformdirs import user_data_path
 
 from vizpub.machine.files import as_errors_of_ours
 from vizpub.machine.private import check_private, make_private, read_private, replace_text
@@ -26,6 +28,7 @@ from vizpub.machine.process import Birth, birth, find_process, listens
 from vizpub.model.errors import UseError
 from vizpub.runstore import durable
 from vizpub.runstore.collection import Collected
+from vizpub.runstore.leftovers import COLLECTED
 from vizpub.runstore.stores.place import name_of, store_of
 
 
@@ -53,17 +56,35 @@ class Listener(msgspec.Struct, frozen=True):
 class CollectionPlace(Collected):
     """The folder of a collection, for its owner alone: it decides where tokens are sent."""
 
-    def check_workspace(self) -> Self:
-        """Return the place itself. Raises: UseError where the workspace is in a store, to which no
-        collector writes.
+    def place_log(self, folder: Path | None) -> None:
+        """Let the collections of a workspace in a store be in a folder on this machine; null =
+        where they are, or in the user's data. In the cache, which the log must outlive, the folder
+        that stands for the workspace has a link to it.
+
+        Raises: UseError if they are elsewhere, if others could have written to the folder, or for
+        a workspace that is a folder.
         """
-        if store_of(self.workspace):
-            url = name_of(self.workspace)
-            raise UseError(
-                f"a collector writes to a folder, and {url} is a store: collect into a folder, and "
-                f"copy the run: vizpub runs copy {self.run} {url}"
-            )
-        return self
+        link = self.workspace / COLLECTED
+        if not store_of(self.workspace):
+            if folder:
+                raise UseError(f"--log is for a workspace in a store: here, the log is in {link}")
+            return
+        if folder or not link.is_symlink():
+            top = folder.absolute() if folder else user_data_path("vizpub") / COLLECTED
+            wanted = top / self.workspace.name  # stores may share the folder
+        else:
+            wanted = link.readlink()
+        with as_errors_of_ours(wanted):
+            make_private(wanted)
+            if link.is_symlink() and link.readlink() == wanted:
+                return
+            if link.is_dir() and any(link.iterdir()):
+                raise UseError(
+                    f"what is collected for {name_of(self.workspace)} is in {link.readlink()}: "
+                    f"give --log {link.readlink().parent}"
+                )
+            link.unlink(missing_ok=True)
+            link.symlink_to(wanted)
 
     @property
     def tokens(self) -> Path:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from vizpub.collector.place import CollectionPlace
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.model.errors import OtherFormat, StoreBroken, UseError
+from vizpub.model.errors import OtherFormat, ServiceError, StoreBroken, UseError
 from vizpub.runstore.collection import RETIRED
-from vizpub.runstore.manifest import read_manifest
-from vizpub.runstore.store import directory_of
+from vizpub.runstore.store import current_manifest, directory_of
 from vizpub.runstore.writer import writing
 
 NOT_OURS = "is there already, and this collection did not begin it"
@@ -22,14 +19,14 @@ def check_format(place: CollectionPlace) -> None:
     Raises: OtherFormat.
     """
     try:
-        read_manifest(directory_of(place.workspace, place.run))
+        current_manifest(directory_of(place.workspace, place.run))
     except OtherFormat as error:
         if not place.identity:
             raise
         again = f"vizpub runs remove {place.run}, then vizpub live collect {place.run} --revive"
         hint = f"to rebuild the run from what was collected: {again}"
         raise OtherFormat(error.path, error.why, hint) from error
-    except (FileNotFoundError, StoreBroken):
+    except (FileNotFoundError, StoreBroken, ServiceError):
         pass
 
 
@@ -37,11 +34,18 @@ def reserve(place: CollectionPlace, *, revive: bool = False) -> None:
     """Reserve the run's name for the collection, unless it has it already. Its folder is held.
 
     Raises: UseError if there is a run of that name that the collection did not begin, or if its
-    run was removed and is not to be rebuilt (`revive`); RunLocked, DiskFull.
+    run was removed and is not to be rebuilt (`revive`); RunLocked, DiskFull; ServiceError for a
+    name that is not taken yet.
     """
-    with suppress(FileNotFoundError, StoreBroken):  # a broken run stops no intake
-        if place.owns(read_manifest(directory_of(place.workspace, place.run))):
+    try:
+        if place.owns(current_manifest(directory_of(place.workspace, place.run))):
             return  # without the run's lock: an append of a killed collector may still hold it
+    except (FileNotFoundError, StoreBroken):  # a broken run stops no intake
+        pass
+    except ServiceError:
+        if place.identity:  # nor does a store that is away: an append will tell what it has
+            return
+        raise
     with writing(place.workspace, place.run, collects=True) as writer:
         if writer.broken and place.identity:
             return

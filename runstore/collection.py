@@ -22,7 +22,9 @@ from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
 from vizpub.runstore.leftovers import COLLECTED, DELETED, IMPORTED
-from vizpub.runstore.manifest import Manifest, read_manifest
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.store import current_manifest
+from vizpub.runstore.stores.place import store_of
 
 RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
@@ -98,7 +100,7 @@ class Collected:
     def is_retired(self) -> bool:
         """True if its run is gone, and it has reports to rebuild it from. Raises: UseError."""
         try:
-            return not (self.is_empty or self.owns(read_manifest(self._run)))
+            return not (self.is_empty or self.owns(current_manifest(self._run)))
         except FileNotFoundError:
             return not self.is_empty
         except StoreBroken:  # what it says is not known
@@ -108,7 +110,7 @@ class Collected:
     def has_ended(self) -> bool:
         """True if its run has ended."""
         with suppress(FileNotFoundError, StoreBroken):
-            run = read_manifest(self._run)
+            run = current_manifest(self._run)
             return run.ended and self.owns(run)
         return False
 
@@ -156,7 +158,7 @@ def finish_import(of: Collected) -> None:
     """
     with suppress(FileNotFoundError, NotADirectoryError, StoreBroken):
         identity = (of.imported / IDENTITY).read_text("ascii")
-        if identity == read_manifest(of.workspace / "runs" / of.run).collection:
+        if identity == current_manifest(of.workspace / "runs" / of.run).collection:
             durable.rename(of.imported, of.folder)
             durable.sync_directory(of.folder.parent)
     shutil.rmtree(of.imported, ignore_errors=True)
@@ -168,7 +170,9 @@ def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> No
     """
     if collector := of.collector():
         raise RunCollected(of.run, collector)
-    if run is not None and not run.ended and run.collection != collection and of.owns(run):
+    # Where the run is in a store, its collection may be on another machine.
+    is_owned = of.owns(run) or (run and run.collection and store_of(of.workspace))
+    if run is not None and not run.ended and run.collection != collection and is_owned:
         raise RunCollected(of.run)
 
 
@@ -176,7 +180,7 @@ def check_name(workspace: Path, name: str) -> None:
     """Raises: RunCollected where a run of this name could not be made now."""
     run = None
     with suppress(FileNotFoundError, StoreBroken):
-        run = read_manifest(workspace / "runs" / name)
+        run = current_manifest(workspace / "runs" / name)
     check_owner(Collected(workspace, name), run)
 
 

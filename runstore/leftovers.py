@@ -70,7 +70,7 @@ def _finish_imports(workspace: Path) -> None:
     for path in (workspace / COLLECTED).glob(IMPORTED.format("*")):
         from vizpub.runstore.collection import Collected, finish_import  # few need it
 
-        with suppress(UseError, LockHeld, OSError):
+        with suppress(UseError, ServiceError, LockHeld, OSError):
             of = Collected(workspace, path.name[1:].removesuffix(IMPORTED.format("")[1:]))
             with holding(lock_of(workspace / "runs" / of.run)):
                 finish_import(of)

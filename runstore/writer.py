@@ -110,12 +110,14 @@ class RunWriter:
 
     def reserve(self, collection: str) -> None:
         """Take the name for a collection: readers see a run without any interval, and begin makes
-        it. Discards what is there, which is not complete. Raises: UseError, DiskFull.
+        it. Discards what is there, which is not complete. Raises: UseError, DiskFull, ServiceError.
         """
         reports = Manifest(self.directory.name, "reports", (), {}, collection=collection)
         self.manifest = replace(reports, state="collecting")
         with as_errors_of_ours(self.directory):
             durable.make_directory(self.directory)
+            if self.remote:
+                self.remote.reserve(self.manifest)
             self._write(self.manifest)
             self.sweep()
 

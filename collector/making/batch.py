@@ -20,7 +20,7 @@ from vizpub.reports.files import ReportWriter
 from vizpub.reports.records import RunHeader
 from vizpub.runstore import durable
 from vizpub.runstore.inputs import all_inputs
-from vizpub.runstore.manifest import read_manifest
+from vizpub.runstore.store import current_manifest
 
 _NAME = re.compile(r"(\d{8})\.(\d{20})\.(\d+)\.ndjson\.gz")
 _COMPRESSION = 3
@@ -60,9 +60,9 @@ def batches_in(folder: Path) -> list[Batch]:
 
 
 def last_batch_in(run: Path) -> Batch:
-    """Return the last batch that a run has. Raises: StoreBroken."""
+    """Return the last batch that a run has. Raises: StoreBroken, ServiceError."""
     try:
-        manifest = read_manifest(run)
+        manifest = current_manifest(run)
     except FileNotFoundError:
         return NONE
     if not manifest.complete:

@@ -28,6 +28,7 @@ from vizpub.model.run import DUPLICATES, PREVIOUS_HOPS
 from vizpub.questions.run import Run
 from vizpub.runstore.integrity import PARQUET
 from vizpub.runstore.leftovers import SCRATCH
+from vizpub.runstore.stores.place import RunPlace, store_of_run
 from vizpub.runstore.writer import writing
 
 NAME = METRICS_PERCOLATION.name
@@ -61,8 +62,7 @@ class PercolationOptions:
 class _IntervalBlock:
     """Intervals `first` to `last` of a run."""
 
-    workspace: Path
-    run: str
+    place: RunPlace
     layers: tuple[str, ...] | None
     first: int
     last: int
@@ -71,7 +71,8 @@ class _IntervalBlock:
 
     def situations(self) -> Iterator[IntervalGossip]:
         """Yield the overlay and the events of each interval."""
-        run = Run.open(self.workspace, self.run)
+        directory = self.place.here()
+        run = Run.open(directory.parents[1], directory.name)
         window = range(self.first, self.last + 1)
         links = read_spans(run, "links", ["src", "dst", "layer", "topic"], window, self.layers)
         overlay = OverlayPeriods(
@@ -111,8 +112,8 @@ def ensure_percolation(
     clock, is_small = run.clock, run.stored.rows("links") * run.clock.intervals <= _SMALL
     count = 1 if is_small else min(clock.intervals, _BLOCKS)
     cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
-    place = workspace.absolute(), run.facts.name, layers
-    blocks = [_IntervalBlock(*place, first, stop - 1) for first, stop in pairwise(cuts)]
+    place = RunPlace(run.stored.directory, store_of_run(run.stored.directory))
+    blocks = [_IntervalBlock(place, layers, first, stop - 1) for first, stop in pairwise(cuts)]
 
     def each(
         function: Callable[[_IntervalBlock], _Result], blocks_to_do: Sequence[_IntervalBlock]

@@ -21,7 +21,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import bytes_below
-from vizpub.model.errors import RunLocked, ServiceError, StoreBroken, UseError
+from vizpub.model.errors import RunLocked, ServiceError, StoreBroken
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import is_young
@@ -73,25 +73,34 @@ class RemoteRun:
             durable.write(self.directory / FILE, found.content.decode("utf-8", "replace"))
             if log := self.store.find(f"{self._top}/{JOURNAL}"):
                 (self.directory / JOURNAL).write_bytes(log.content)
-        elif _was_complete(self.directory):  # it was removed by another machine
+        elif _is_outdated(self.directory, manifest):
             durable.remove(self.directory / FILE)
+            if found and manifest and manifest.collection:  # its name is taken
+                durable.make_directory(self.directory)
+                durable.write(self.directory / FILE, found.content.decode())
         if manifest and manifest.complete and (aged := _aged(manifest)):
             self._delete(o.name for o in self._files() if _directory(o, self._top) in aged)
+
+    def reserve(self, manifest: Manifest) -> None:
+        """Let other machines see that the name is taken, in place of what was not complete.
+
+        Raises: RunLocked, ServiceError.
+        """
+        self.claim.renew()
+        self._commit(manifest)
 
     def publish(self, manifest: Manifest) -> None:
         """Write the files of a complete run that the store has not, then commit it.
 
-        Raises: RunLocked if another writer has taken the claim, or has committed; UseError for the
-        run of a collection; ServiceError.
+        Raises: RunLocked if another writer has taken the claim, or has committed; ServiceError.
         """
-        if manifest.collection:
-            raise UseError(
-                f"run '{manifest.name}' belongs to a collection, and {self.store.url} cannot have "
-                "its log: use a folder, or an archive without the log"
-            )
         self.claim.renew()
         if not self.complete:
-            self._commit(Manifest(manifest.name, manifest.source, (), {}))
+            collection = manifest.collection
+            state = "collecting" if collection else "ingesting"
+            self._commit(
+                Manifest(manifest.name, manifest.source, (), {}, state=state, collection=collection)
+            )
         there = {listed.name: listed for listed in self._files()}
         wanted = {
             f"{self._top}/{part.directory}/{file.name}": (
@@ -210,11 +219,16 @@ def size_of(directory: Path) -> int:
     return sum(listed.size for listed in store.walk(f"runs/{directory.name}"))
 
 
-def _was_complete(directory: Path) -> bool:
+def _is_outdated(directory: Path, manifest: Manifest | None) -> bool:
+    """Return True if the run here is not the incomplete one of the store (null = it has none): it
+    was removed, or its name was taken, by another machine.
+    """
+    collection = manifest.collection if manifest else ""
     try:
-        return read_manifest(directory).complete
+        here = read_manifest(directory)
+        return here.complete or here.collection != collection
     except FileNotFoundError:
-        return False
+        return bool(collection)
     except StoreBroken:
         return True
 

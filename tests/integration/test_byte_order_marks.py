@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from vizpub.cli.commands.live.collect import peers_of
 from vizpub.cli.main import app
+from vizpub.collector.closing import peers_of
 from vizpub.collector.inputs.kafka_topic import read_config
 from vizpub.collector.inputs.pull import TargetList
 from vizpub.experiments import definition

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import pickle
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -13,20 +15,28 @@ import pytest
 import vizpub.ingest.measures.percolation
 from tests.support.faults import stopping
 from tests.support.ingested import copied
+from tests.support.object_store import Machine, machine, one_server, server, url
 from tests.support.words import naming
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.verify.verify import verify_run
-from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
+from vizpub.ingest.measures.percolation import (
+    PercolationOptions,
+    _IntervalBlock,
+    ensure_percolation,
+)
 from vizpub.model.errors import UseError
 from vizpub.questions.run import Run
 from vizpub.runstore.changes import state
 from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.copying import copy_run
+from vizpub.runstore.stores.place import RunPlace, store_of_run
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
+__all__ = ["machine", "one_server", "server", "url"]
 pytestmark = pytest.mark.spark
 
 GAMMA = 0.4
@@ -137,6 +147,21 @@ def test_blocks_in_tasks_make_the_same_rows(
     rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.1")
     monkeypatch.setattr(vizpub.ingest.measures.percolation, "_SMALL", 0)
     assert rows(vizpub_here, workspace, "metrics gossip percolation") == here
+
+
+def test_block_is_measured_on_a_machine_that_shares_only_the_store(
+    ingested: StoredRun, machine: Machine
+) -> None:
+    run = copy_run(ingested, machine("here"))
+    places = (
+        RunPlace(ingested.directory, None),
+        RunPlace(run.directory, store_of_run(run.directory)),
+    )
+    blocks = [_IntervalBlock(place, None, 1, 2, GAMMA, 1.0) for place in places]
+    machine("elsewhere")
+    shutil.rmtree(run.directory)
+    here, elsewhere = (pickle.loads(pickle.dumps(block)).rows() for block in blocks)
+    assert elsewhere == here
 
 
 def test_columns_serve_comparisons_and_figures(workspace: Path, vizpub_here: Vizpub) -> None:

@@ -21,9 +21,8 @@ from vizpub.cli.options import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.machine.files import text_of
 from vizpub.model.clock import parse_duration_us
-from vizpub.model.errors import UnknownName, UseError, cause_of
+from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.progress import announce_wait
 from vizpub.model.sizes import parse_size
 
@@ -199,6 +198,15 @@ class InputOptions:
             rich_help_panel=RARE,
         ),
     ] = "256MB"
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Folder of the logs, where the workspace is in a store.",
+            rich_help_panel=RARE,
+        ),
+    ] = None
     allow_commands: Annotated[
         bool,
         typer.Option(
@@ -258,10 +266,11 @@ def collect(
     from vizpub.collector.collect import collect as run_collector
     from vizpub.collector.place import CollectionPlace
 
-    place = CollectionPlace(settings.workspace, run).check_workspace()
+    place = CollectionPlace(settings.workspace, run)
+    place.place_log(inputs.log)
     if stop and not place.folder.is_dir():
         raise UseError(
-            f"nothing is collected for run '{run}' in {settings.workspace}; "
+            f"nothing is collected for run '{run}' in {settings.place}; "
             f"a collection begins with: vizpub live collect {run}"
         )
     if stop and _stop_collector(place, settings.say):
@@ -294,7 +303,7 @@ def _collect_request(
     *,
     stop: bool,
 ) -> CollectRequest:
-    from vizpub.collector.closing import ClosingRules
+    from vizpub.collector.closing import ClosingRules, peers_of
     from vizpub.collector.collect import CollectRequest
     from vizpub.collector.inputs.pull import TargetList
     from vizpub.collector.intake import IntakeLimits
@@ -386,15 +395,3 @@ def _report_fields(text: str | None) -> tuple[str, ...]:
         if name not in report_fields:
             raise UnknownName("field of a report", name, report_fields)
     return names
-
-
-def peers_of(path: Path) -> frozenset[str]:
-    """The names in a file, one per line; `#` begins a comment. Raises: UseError."""
-    try:
-        names = map(str.strip, text_of(path).splitlines())
-    except (OSError, ValueError) as error:
-        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
-    peers = frozenset(name for name in names if name and not name.startswith("#"))
-    if not peers:
-        raise UseError(f"{path} has no names of peers")
-    return peers

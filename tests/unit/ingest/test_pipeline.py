@@ -4,18 +4,45 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.support.object_store import Machine, machine, one_server, server, url
 from tests.support.words import naming
 from vizpub.ingest.inputs.inventory import NO_SOURCE
-from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import ingest
+from vizpub.ingest.measures.choice import NO_FRAMES, MeasurementOptions
+from vizpub.ingest.pipeline import ingest, ingest_in
 from vizpub.ingest.request import IngestRequest
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.runstore.store import run_names
+from vizpub.runstore.writer import writing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["machine", "one_server", "server", "url"]
 
 REPORT = '{"format":"vizpub.report/1","peer":"a","interval":0}\n'
+
+
+def test_graphframes_on_a_cluster_with_a_store_are_refused_before_anything_is_written(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """They would read the run's files in Spark itself."""
+    (tmp_path / "reports.ndjson").write_text(REPORT)
+    cluster = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://somewhere:7077"))
+    measuring = MeasurementOptions(engine="graphframes")
+    source = str(tmp_path / "reports.ndjson")
+    request = IngestRequest((source,), "monday", machine("here"), measuring=measuring)
+    with (
+        writing(request.workspace, "monday") as writer,
+        pytest.raises(UseError, match=NO_FRAMES[:20]),
+    ):
+        ingest_in(cast("SparkSession", cluster), writer, request)
+    assert run_names(request.workspace) == []
 
 
 def test_failed_start_leaves_no_run_behind(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,17 +17,27 @@ import pytest
 
 from tests.support.few import few
 from tests.support.object_store import Fault, Machine, Server, ingest_links
+from tests.support.reserved import Reserved
 from tests.support.tables import EMPTY, add, links
-from vizpub.model.errors import RunLocked, RunNotComplete, ServiceError, UnknownName, UseError
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.reservation import check_format, reserve
+from vizpub.model.errors import (
+    RunCollected,
+    RunLocked,
+    RunNotComplete,
+    ServiceError,
+    UnknownName,
+    UseError,
+)
 from vizpub.runstore import leftovers
 from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.manifest import FILE
-from vizpub.runstore.store import open_run, run_names, runs
+from vizpub.runstore.store import current_manifest, open_run, run_names, runs
 from vizpub.runstore.stores import claim, objects
 from vizpub.runstore.stores.objects import Objects
 from vizpub.runstore.stores.place import RunPlace, store_of, store_of_run
 from vizpub.runstore.stores.remote import claiming
-from vizpub.runstore.writer import remove_run, writing
+from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing
 
 FAULTS: tuple[Fault, ...] = ("503", "slow-down", "cut", "lost", "half")
 FIRST, SECOND = links(100, seed=1), links(40, seed=2)
@@ -133,12 +144,6 @@ class TestWriting:
             with pytest.raises(UnknownName):
                 stored(machine("elsewhere"))
 
-    def test_run_of_a_collection_is_refused(self, workspace: Path) -> None:
-        with writing(workspace, "monday") as writer:
-            writer.begin(replace(EMPTY, collection="one"))
-            with pytest.raises(UseError, match="collection"):
-                add(writer, "versions", "links", FIRST, state="complete")
-
     def test_file_of_a_repeated_task_goes_with_the_commit(self, workspace: Path) -> None:
         """It is in a directory that run.json names, and not named itself."""
         with writing(workspace, "monday") as writer:
@@ -232,6 +237,59 @@ class TestClaims:
                 thread.join()
         assert sorted([*won, *lost]) == ["elsewhere", "here"]
         assert len(won) == 1
+
+
+class TestCollections:
+    def test_other_machines_see_whose_the_run_is(self, machine: Machine) -> None:
+        of = Reserved(machine("here"))
+        elsewhere = machine("elsewhere")
+        for state in ("collecting", "complete"):
+            assert current_manifest(elsewhere / "runs" / "lab").state == state
+            with pytest.raises(RunCollected):
+                ingest_links(elsewhere, SECOND, "lab")
+            machine("here")
+            of.append()
+            machine("elsewhere")
+        of.append(ended=True)
+        ingest_links(elsewhere, SECOND, "lab")
+        assert open_run(elsewhere, "lab").read("links").num_rows == SECOND.num_rows
+
+    @pytest.mark.parametrize("is_begun", few([False, True], [True]))
+    def test_collector_goes_on_without_its_copies(self, machine: Machine, is_begun: bool) -> None:
+        of = Reserved(machine("here"))
+        if is_begun:
+            of.append()
+        shutil.rmtree(of.workspace / "runs")
+        reserve(CollectionPlace(of.workspace, "lab"))
+        of.append()
+        assert open_run(machine("elsewhere"), "lab").rows("links") == 9
+
+    @pytest.mark.parametrize("is_begun", few([False, True], [True]))
+    def test_run_that_another_machine_removed_stays_away(
+        self, machine: Machine, is_begun: bool
+    ) -> None:
+        of = Reserved(machine("here"))
+        if is_begun:
+            of.append()
+        remove_run(machine("elsewhere"), "lab")
+        machine("here")
+        assert of.of.is_retired
+        with pytest.raises(UseError, match=NOT_BEGUN):
+            of.append()
+        with pytest.raises(UseError, match="--revive"):
+            reserve(CollectionPlace(of.workspace, "lab"))
+        reserve(CollectionPlace(of.workspace, "lab"), revive=True)
+        of.append()
+
+    def test_store_that_is_away_stops_only_a_new_collection(
+        self, machine: Machine, server: Server
+    ) -> None:
+        place = CollectionPlace(Reserved(machine("here")).workspace, "lab")
+        with server.failing(lambda _: "expired"):
+            check_format(place)
+            reserve(place)
+            with pytest.raises(ServiceError, match="expired"):
+                reserve(CollectionPlace(place.workspace, "other"))
 
 
 KILLS = [(count, after) for count in range(1, 32) for after in (False, True)]
