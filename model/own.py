@@ -25,8 +25,9 @@ _IN_PLANS = """
 _IN_GRAPHS = "caption generation i id key length_class name run t"
 """Properties of nodes and relationships in Neo4j, except columns of tables."""
 _IN_EXPORTS = """
-    colour from id interval kind label layers name position role roles shared_topics size source
-    subscriptions target timeset timestamp to topic_names topics topics_now type viz weight x y z
+    colour from id interval kind label layers name position role roles shared shared_names
+    shared_now shared_topics size source subscriptions target timeset timestamp to topic_names
+    topics topics_now type viz weight x y z
 """
 """Columns of GEXF, and Gephi's own ones."""
 _RESERVED = """

@@ -10,7 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.figures.canvas import new_figure, numbers, panel_grid, panels
+from vizpub.analytics.figures.canvas import (
+    new_figure,
+    numbers,
+    panel_grid,
+    panels,
+    use_whole_ticks,
+)
 from vizpub.analytics.figures.force import places_by_force
 from vizpub.analytics.figures.labels import escape, shorten
 from vizpub.analytics.figures.styles import (
@@ -239,7 +245,9 @@ def _draw_scaled(panel: Axes, peers: pa.Table, places: np.ndarray, area: float) 
         x[is_known], y[is_known], s=areas[is_known], c=shades[is_known], cmap="viridis", **style
     )
     if figure := panel.get_figure(root=True):
-        figure.colorbar(dots, ax=panel, label=escape(_name_of(peers, "shade")), shrink=0.6)
+        bar = figure.colorbar(dots, ax=panel, label=escape(_name_of(peers, "shade")), shrink=0.6)
+        if np.all(shades[is_known] % 1 == 0):
+            use_whole_ticks(bar.ax.yaxis)
 
 
 def _name_of(peers: pa.Table, column: str) -> str:
