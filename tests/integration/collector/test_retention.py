@@ -123,13 +123,13 @@ def test_run_that_keeps_its_last_intervals_equals_the_whole_run_in_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     pair = Pair(spark, tmp_path, seed=21)
-    asyncio.run(pair.collect((6, 1, 1), {1: False}))
+    asyncio.run(pair.collect((6, 1), {1: False}))
     run, folder = pair.case.run, pair.case.place.batches
     notes = run.manifest.notes
     assert notes[INTERVALS] == run.facts.clock.first - START > 1
     assert notes[ROWS] > 0
     assert notes.keys() - pair.whole.run.manifest.notes.keys() == {*LEFT}
-    assert len(batches_in(folder)) == 3
+    assert len(batches_in(folder)) == 2
 
 
 @pytest.mark.long

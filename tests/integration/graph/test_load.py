@@ -375,6 +375,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long  # tests/integration/test_hostile_names.py: ingested, loaded and asked
 def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Load) -> None:
     history = random_history(14, name="Hostile.run_-1", peers=len(HOSTILE))
     for row, name in zip(history.rows["peers"], HOSTILE, strict=True):
