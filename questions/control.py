@@ -24,7 +24,8 @@ WITH {valued}, mine AS (
     SELECT kind, CASE WHEN count(coalesce(ids_sent, ids_received)) > 0 THEN 0 END AS no_ids
     FROM counted GROUP BY kind
 ), told AS (
-    SELECT interval, "group", sum(messages_sent) AS sent, sum(messages_received) AS received
+    SELECT interval, "group", sum(messages_sent) AS sent, sum(messages_received) AS received,
+        count(*) - count(messages_dropped) AS drops_untold
     FROM mine GROUP BY ALL
 ), added AS (
     SELECT interval, v.value AS "group", sum(control_messages_sent) AS sent,
@@ -36,7 +37,11 @@ WITH {valued}, mine AS (
     SELECT a.interval, a."group", kind,
         CASE WHEN a.sent = coalesce(t.sent, 0) THEN 0 END AS messages_sent,
         CASE WHEN a.received = coalesce(t.received, 0) THEN 0 END AS messages_received,
-        CASE WHEN a.dropped = 0 THEN 0 END AS messages_dropped,
+        -- RPCs are dropped, not entries, so these do not add up: kinds that are all told are all.
+        CASE WHEN a.dropped = 0 OR (
+            a.dropped IS NOT NULL AND coalesce(drops_untold, 0) = 0
+            AND messages_sent = 0 AND messages_received = 0
+        ) THEN 0 END AS messages_dropped,
         messages_sent + no_ids AS ids_sent, messages_received + no_ids AS ids_received,
         messages_dropped + no_ids AS ids_dropped
     FROM added a CROSS JOIN kinds LEFT JOIN told t
