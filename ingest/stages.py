@@ -264,10 +264,10 @@ def _peers_only_in_files(job: Job) -> int:
 
 
 FINISH = "finish"
-READ = Stage("read", _read_input, format=11)
+READ = Stage("read", _read_input, format=12)
 NAMES = Stage("names", _number_names, format=2)
 PERIODS = Stage("periods", _make_periods, format=6)
-MESSAGES = Stage("messages", _make_messages, format=8)
+MESSAGES = Stage("messages", _make_messages, format=9)
 METRICS = Stage("metrics", metrics.measure, format=6)
 STAGES = (READ, NAMES, PERIODS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

@@ -162,9 +162,10 @@ _ARRIVAL = (
 )
 COPY_FLAGS = (
     maybe("after_idontwant", "bool", "the peer had sent an IDONTWANT for it, null = unknown"),
+    maybe("before_idontwant", "bool", "the peer sent its IDONTWANT for it later, null = unknown"),
     maybe("by_iwant", "bool", "it had asked the previous hop for it by IWANT, null = unknown"),
 )
-"""What the receiver of a copy said before the copy came."""
+"""What the receiver of a copy says of its message to other peers."""
 RECEPTIONS = Table(
     "receptions",
     "one arrival of a message at a peer",

@@ -67,8 +67,7 @@ ROWS = pa.schema(
         ("told", pa.bool_()),
         ("hop", pa.int32()),
         ("subscribed", pa.bool_()),
-        ("after_idontwant", pa.bool_()),
-        ("by_iwant", pa.bool_()),
+        *((flag.name, pa.bool_()) for flag in COPY_FLAGS),
     ]
 )
 """Input of the fold. `message` is null in rows that concern all messages. By `kind`:

@@ -139,7 +139,8 @@ class ObservedTables:
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders those of a message, peer and tick), first?, hop?,
                    subscribed? (the peer to the topic then, where it says so itself),
-                   after_idontwant?, by_iwant? (as in vizpub.model.tables.RECEPTIONS)
+                   after_idontwant?, before_idontwant?, by_iwant?
+                   (as in vizpub.model.tables.RECEPTIONS)
     sizes          message, interval, tick, bytes                  (as those who received it say)
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)

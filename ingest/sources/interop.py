@@ -6,7 +6,7 @@ The tester's other files give the run's parameters and attributes of its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -33,7 +33,7 @@ from vizpub.ingest.sources.base import (
     first_lines,
     most_are,
 )
-from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
+from vizpub.ingest.sources.libp2p.events import REQUESTS, EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.fold import MESH, OF_ATTRIBUTES, AttributedFold
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
@@ -47,9 +47,19 @@ from vizpub.ingest.sources.libp2p.tester import (
     parameters_of,
 )
 from vizpub.ingest.tasks.fold import RunCounts
+from vizpub.model.tables import COPY_FLAGS
 
 _PARTIAL = "logs of received messages only, without sent messages and links"
-_UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
+_UNCOUNTED = ("dropped", "rpcs_sent", "rpcs_received")
+_OF_WHOLE_LOGS = (
+    "control_messages_sent",
+    "control_messages_received",
+    "publication_messages_sent",
+)
+_WHOLE_LOGS = f"""(
+    SELECT peer FROM folded.traffic GROUP BY peer HAVING sum({" + ".join(_OF_WHOLE_LOGS)}) > 0
+)"""
+"""Peers whose logs tell more than received messages, in SQL."""
 
 
 class Interop(Libp2p):
@@ -58,7 +68,6 @@ class Interop(Libp2p):
     """
 
     name = "interop"
-    names_messages = False
     fold = AttributedFold
     tables = {**AttributedFold.tables}  # noqa: RUF012 - as that of Libp2p
     companions = frozenset({PARAMETERS, HOSTS, NETWORK})
@@ -93,7 +102,7 @@ class Interop(Libp2p):
         if tally.implementations:
             parameters["implementations"] = "+".join(sorted(tally.implementations))
         description = replace(description, parameters=parameters)
-        if _are_logs_partial(counted):
+        if _are_all_partial(tally):
             return replace(description, unknown=("links", "topics", "traffic", *self.unknown))
         return replace(
             description,
@@ -101,23 +110,42 @@ class Interop(Libp2p):
         )
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
-        """Return the tables of Libp2p without dropped sends and RPCs, which logs do not show."""
-        observed = super().observe(run, options)
+        """Return the tables of Libp2p without dropped sends and RPCs, which logs do not show, and
+        without what logs of received messages alone do not.
+        """
+        observed, tally = super().observe(run, options), TraceTally.of(run.totals)
         assert observed.traffic is not None
-        if TraceTally.of(run.totals).attributed:
+        if tally.attributed:
             observed = replace(observed, attributes="FROM folded.attributes")
-        if _are_logs_partial(run.totals):
+        if _are_all_partial(tally):
             return replace(observed, links=None, subscriptions=None, traffic=None, control=None)
-        uncounted = ", ".join(_UNCOUNTED)
         return replace(
             observed,
-            traffic=f"SELECT * EXCLUDE ({uncounted}) FROM ({observed.traffic})",
+            traffic=f"""
+                SELECT * EXCLUDE ({", ".join(_UNCOUNTED)})
+                    REPLACE ({_of_whole_logs(_OF_WHOLE_LOGS)})
+                FROM ({observed.traffic})
+            """,
+            receptions=f"""
+                SELECT * REPLACE ({_of_whole_logs(flag.name for flag in COPY_FLAGS)})
+                FROM ({observed.receptions})
+            """,
             control=f"SELECT * EXCLUDE (messages_dropped, ids_dropped) FROM ({observed.control})",
         )
 
+    def requests_told(self, tally: TraceTally) -> Collection[str]:
+        """Return all kinds, unless logs tell of received messages alone."""
+        return () if _are_all_partial(tally) else REQUESTS
 
-def _are_logs_partial(counted: RunCounts) -> bool:
-    tally = TraceTally.of(counted)
+
+def _of_whole_logs(columns: Iterable[str]) -> str:
+    """Return columns in SQL that are unknown of peers whose logs do not tell them."""
+    return ", ".join(
+        f"CASE WHEN peer IN {_WHOLE_LOGS} THEN {name} END AS {name}" for name in columns
+    )
+
+
+def _are_all_partial(tally: TraceTally) -> bool:
     return 0 < tally.logs == tally.partial_logs
 
 

@@ -15,7 +15,7 @@ WITH several AS (
     UNION ALL BY NAME
     SELECT
         3 AS kind, message, peer, previous_hop AS other, interval, tick, time_us AS time, arrival,
-        first AS told, hop, subscribed, after_idontwant, by_iwant
+        first AS told, hop, subscribed, after_idontwant, before_idontwant, by_iwant
     FROM staged.arrivals
     UNION ALL BY NAME
     SELECT 4 AS kind, message FROM rejections
@@ -25,6 +25,7 @@ SELECT
     interval::INTEGER AS interval, tick::BIGINT AS tick, time::BIGINT AS time,
     arrival::BIGINT AS arrival, told::BOOLEAN AS told, hop::INTEGER AS hop,
     subscribed::BOOLEAN AS subscribed,
-    after_idontwant::BOOLEAN AS after_idontwant, by_iwant::BOOLEAN AS by_iwant
+    after_idontwant::BOOLEAN AS after_idontwant,
+    before_idontwant::BOOLEAN AS before_idontwant, by_iwant::BOOLEAN AS by_iwant
 FROM several
 ORDER BY message NULLS FIRST

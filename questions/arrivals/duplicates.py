@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from vizpub.model.run import DUPLICATES
+from vizpub.model.tables import COPY_FLAGS
 from vizpub.questions.arrivals.amplification import SIZE_AT_MOST
 from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
 from vizpub.questions.deliveries import COUNTED_BY, rows_of
@@ -37,7 +38,7 @@ _QUANTILES = ", ".join(
     f"quantile_cont(first_duplicate_us, {n / 100}) AS first_duplicate_us_p{n}" for n in (50, 95)
 )
 
-_MARKS = ("after_idontwant", "by_iwant")
+_MARKS = tuple(flag.name for flag in COPY_FLAGS)
 # Unknown of one copy is unknown of all.
 _MARKED = ", ".join(
     f"CASE WHEN bool_and({mark} IS NOT NULL OR first) THEN count(*) FILTER (NOT first AND {mark}) "
@@ -53,12 +54,12 @@ _SUMS = ", ".join(
 
 def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     """first_receptions, with_duplicates, duplicates, duplicates_after_idontwant,
-    duplicates_by_iwant, first_duplicate_us_p50, …_p95, …_max: over all first receptions of the
-    messages that were published in the window, how many of these peers got duplicates, how many
-    these were, how many of them came after the peer's own IDONTWANT, how many because of its
-    IWANT (both null where the source does not name the messages of these), and the time from the
-    first reception to the first duplicate in µs. It is null where no times are known; negative if
-    the duplicate came while the peer still validated the first copy.
+    duplicates_before_idontwant, duplicates_by_iwant, first_duplicate_us_p50, …_p95, …_max: over all
+    first receptions of the messages that were published in the window, how many of these peers got
+    duplicates, how many these were, how many of them came after the peer's own IDONTWANT, before
+    it, and because of its IWANT (null where the source does not name the messages of these), and
+    the time from the first reception to the first duplicate in µs. It is null where no times are
+    known; negative if the duplicate came while the peer still validated the first copy.
 
     `by` 'message', 'peer', 'topic', 'interval' (of publication) or 'size' (`size_at_most`: in
     doublings, null where it is unknown), there is a row for each; by an attribute of peers, for

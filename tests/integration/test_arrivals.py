@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.ingested import ROOT, Store
 from tests.support.reachable import reachable
+from vizpub.model.tables import COPY_FLAGS
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 from vizpub.simulators.engine.folder import Folder
@@ -77,9 +78,9 @@ def test_duplicates_of_a_trace_are_those_of_its_events(traced: Run) -> None:
         assert row[f"first_duplicate_us_{name}"] == pytest.approx(np.quantile(after, of))
 
 
-def requested_duplicates(file: Path) -> tuple[int, int, int]:
-    """The duplicates of a peer's trace, those after its IDONTWANT, and those by its IWANT."""
-    unwanted, asked, counts = set(), set(), [0, 0, 0]
+def requested_duplicates(file: Path) -> list[int]:
+    """The duplicates of a peer's trace, those after its IDONTWANT, before it, and by its IWANT."""
+    unwanted, asked, earlier, counts = set(), set(), [], [0, 0, 0, 0]
     with gzip.open(file, "rt") as lines:
         for event in sorted(map(json.loads, lines), key=lambda event: int(event["timestamp"])):
             rpc = event.get("sendRPC") or {}
@@ -93,8 +94,10 @@ def requested_duplicates(file: Path) -> tuple[int, int, int]:
                 copy = about["receivedFrom"], about["messageID"]
                 counts[0] += 1
                 counts[1] += copy[1] in unwanted
-                counts[2] += copy in asked
-    return counts[0], counts[1], counts[2]
+                earlier += [] if copy[1] in unwanted else [copy[1]]
+                counts[3] += copy in asked
+    counts[2] = sum(message in unwanted for message in earlier)
+    return counts
 
 
 def test_duplicates_that_a_peer_asked_for_are_those_of_its_events(traced: Run) -> None:
@@ -102,9 +105,9 @@ def test_duplicates_that_a_peer_asked_for_are_those_of_its_events(traced: Run) -
     counts = np.sum([requested_duplicates(file) for file in files], axis=0).tolist()
     marked = traced.table("receptions")
     again = marked.filter(pc.invert(marked["first"]))
-    flags = "after_idontwant", "by_iwant"
+    flags = [flag.name for flag in COPY_FLAGS]
     assert [len(again), *(pc.sum(again[flag]).as_py() for flag in flags)] == counts
-    assert 0 < counts[2] < counts[1] < counts[0]
+    assert 0 == counts[2] < counts[3] < counts[1] < counts[0]
     [row] = traced.duplicates().to_pylist()
     assert 0 < row["duplicates_by_iwant"] <= row["duplicates_after_idontwant"] < row["duplicates"]
 

@@ -20,6 +20,7 @@ from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.hermes import Hermes
+from vizpub.model.tables import COPY_FLAGS
 
 SOURCE = Hermes()
 MS = 1_000_000
@@ -289,13 +290,13 @@ def test_copies_have_marks_of_what_the_receiver_asked_for_or_refused(tmp_path: P
     for name, rows in files.items():
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}_1.parquet")
     marks = {
-        (row["message"], row["previous_hop"]): (row["after_idontwant"], row["by_iwant"])
+        (row["message"], row["previous_hop"]): tuple(row[flag.name] for flag in COPY_FLAGS)
         for row in take(tmp_path).table("receptions").to_pylist()
     }
     assert marks == {
-        ("m1", "a"): (False, False), ("m1", "b"): (True, False),
-        ("m2", "a"): (False, False), ("m2", "b"): (False, True),
-        ("m3", "b"): (False, False),
+        ("m1", "a"): (False, True, False), ("m1", "b"): (True, False, False),
+        ("m2", "a"): (False, False, False), ("m2", "b"): (False, False, True),
+        ("m3", "b"): (False, False, False),
     }  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.interop import Interop
+from vizpub.model.tables import COPY_FLAGS
 
 SOURCE = Interop()
 FIRST = '{"time":"2000-01-01T00:00:01Z","level":"INFO","msg":"PeerID","id":"%s","node_id":0}\n'
@@ -121,6 +123,51 @@ def test_traffic_equals_the_published_counts(taken: Taken) -> None:
     }
     ids = [row for row in taken.records("control") if row["kind"] in ("iwant", "idontwant")]
     assert all(row["ids_sent"] == row["messages_sent"] for row in ids)
+
+
+def requested_copies(log: Path) -> Iterator[tuple[Any, ...]]:
+    """What a node of the network received: message, sender, after and before its IDONTWANT, and by
+    its IWANT.
+    """
+    requests: dict[str, dict[Any, int]] = {"Sent Idontwant": {}, "Sent Iwant": {}}
+    copies = []
+    lines = gzip.decompress(log.read_bytes()).splitlines()
+    for number, line in enumerate(map(json.loads, lines)):
+        for message in json.loads(line["ids"]) if line["msg"] in requests else ():
+            asked = line["to"] if line["msg"] == "Sent Iwant" else None
+            requests[line["msg"]].setdefault((asked, str(message)), number)
+        if line["msg"] == "Received Message":
+            copies.append((number, line["from"], line["id"]))
+    never = len(copies) + 10**6
+    for number, sender, message in copies:
+        unwanted = requests["Sent Idontwant"].get((None, message), never)
+        by_iwant = requests["Sent Iwant"].get((sender, message), never) < number
+        yield message, sender, unwanted < number, number < unwanted < never, by_iwant
+
+
+def test_copies_have_marks_of_what_nodes_asked_for_or_refused(folder: Path, taken: Taken) -> None:
+    wanted = Counter(chain.from_iterable(map(requested_copies, folder.glob("hosts/*/*.gz"))))
+    columns = "message", "previous_hop", *(flag.name for flag in COPY_FLAGS)
+    found = Counter(tuple(row[name] for name in columns) for row in taken.records("receptions"))
+    assert found == wanted
+    assert {row[2:] for row in found} > {(True, False, False), (False, False, True)}
+
+
+def test_nodes_that_log_received_messages_alone_tell_of_nothing_else(tmp_path: Path) -> None:
+    """As those of rust-libp2p and jvm-libp2p do."""
+    whole, partial = tmp_path / "go.log", tmp_path / "rust.log"
+    arrival = SENT % (3, 1, "Received Message", "from", "c")
+    whole.write_text(FIRST % "a" + SENT % (2, 5, "Sent Graft", "to", "b") + arrival)
+    partial.write_text(FIRST % "b" + arrival)
+    found = take(whole, partial)
+    marks = found.rows("receptions", "peer", *(flag.name for flag in COPY_FLAGS))
+    assert marks == {("a", False, False, False), ("b", None, None, None)}
+    columns = "control_messages_sent", "control_messages_received", "publication_messages_sent"
+    assert {row[1:] for row in found.rows("traffic", "peer", *columns) if row[0] == "b"} == {
+        (None, None, None)
+    }
+    received = found.rows("traffic", "peer", "publication_messages_received")
+    assert received == {(peer, count) for peer in "ab" for count in (0, 1)}
 
 
 def test_peers_of_small_logs_are_told_apart(tmp_path: Path) -> None:

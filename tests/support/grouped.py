@@ -94,6 +94,7 @@ def _publish(made: Played, draw: Random, ticks: int) -> None:
                      "interval": arrival // ticks, "first": copy == 0,
                      "hop": draw.choice([None, 1, 2]), "subscribed": peer in eligible,
                      "eligible": peer in eligible, "after_idontwant": draw.choice([True, False]),
+                     "before_idontwant": draw.choice([True, False]),
                      "by_iwant": draw.choice([True, False])}
                 )  # fmt: skip
             counts["delivered"] += bool(copies) and peer in eligible

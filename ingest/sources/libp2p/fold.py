@@ -53,8 +53,8 @@ TABLES: dict[str, pa.Schema] = {
         for name, of in OBSERVED.items()
         if name not in ("presence", "roles", "attributes", "sizes")
     },
-    "receptions": pa.schema(
-        [*OBSERVED["receptions"], ("after_idontwant", pa.bool_()), ("by_iwant", pa.bool_())]
+    "requests": pa.schema(
+        [*((name, pa.string()) for name in ("peer", "message", "other")), ("arrivals", pa.int64())]
     ),
 }
 """The folded tables.
@@ -67,6 +67,8 @@ links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
 gauges     of the writes in an interval (vizpub.ingest.sources.libp2p.writes)
+requests   messages that a sent IWANT names, with the peer that it went to, or that a sent IDONTWANT
+           names (other is null), and how many arrivals there had been at the sender
 and those of vizpub.ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
@@ -149,10 +151,6 @@ class FoldedPeer:
         self._streams, self._mesh, self._topics, self._held = (OpenPeriods(name) for _ in range(4))
         self._traffic = _PeerTraffic(name, rows)
         self._published: set[str | None] = set()
-        self._unwanted: set[str | None] = set()
-        """Messages that its IDONTWANT named."""
-        self._requested: set[tuple[str | None, str | None]] = set()
-        """Peers that it sent an IWANT, and the messages that this named."""
         self._arrivals = 0
 
     def add_own(self, event: TraceEvent, at: int, file: int) -> None:
@@ -177,7 +175,7 @@ class FoldedPeer:
             case EventType.JOIN | EventType.LEAVE | EventType.GRAFT | EventType.PRUNE:
                 self._turn(event, at)
             case EventType.SEND_RPC:
-                self._note_requests(event)
+                self._add_requests(event)
             case EventType.STREAM_OPENED:
                 self._streams.begin((event.other, STREAMS, None), at)
             case EventType.STREAM_CLOSED:
@@ -185,13 +183,13 @@ class FoldedPeer:
                 # No PRUNE is written for it.
                 self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
 
-    def _note_requests(self, event: TraceEvent) -> None:
-        """Note the messages that the peer says it wants, or does not."""
+    def _add_requests(self, event: TraceEvent) -> None:
+        """Add the messages that the peer says it wants, or does not."""
         for entry in event.entries.control if event.entries else ():
-            if entry.kind == "idontwant":
-                self._unwanted.update(entry.messages)
-            else:
-                self._requested.update((event.other, message) for message in entry.messages)
+            other = None if entry.kind == "idontwant" else event.other
+            self._rows["requests"] += (
+                (self.name, message, other, self._arrivals) for message in entry.messages
+            )
 
     def _turn(self, event: TraceEvent, at: int) -> None:
         """Begin or end a topic, or a link of the mesh."""
@@ -218,10 +216,7 @@ class FoldedPeer:
         if not is_own:
             self._arrivals += 1
             copy = event.message, event.topic, None, self.name, event.other
-            sender = event.other, event.message
-            by_iwant = None if event.other is None else sender in self._requested
-            requests = event.message in self._unwanted, by_iwant
-            details = self._arrivals, event.type == EventType.DELIVER, None, None, *requests
+            details = self._arrivals, event.type == EventType.DELIVER, None, None
             self._rows["receptions"].append((*copy, *self._time(at), *details))
 
     def _time(self, at: int) -> tuple[int, int, int]:

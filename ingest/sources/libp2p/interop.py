@@ -19,6 +19,7 @@ from typing import Any
 from vizpub.ingest.inputs.reader import RecordRefused, parse_object
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
+    REQUESTS,
     ControlEntry,
     EventType,
     RpcEntries,
@@ -92,7 +93,11 @@ class NodeLog:
         )
         topic = _optional_text(values, "topic")
         kind = "subscribe" if entry == "Subscription" else entry.lower()
-        control = ControlEntry(kind, topic, _count_ids(values.get("ids")))
+        ids = _ids_in(values.get("ids"))
+        is_request = direction == "Sent" and kind in REQUESTS
+        control = ControlEntry(
+            kind, topic, None if ids is None else len(ids), ids or () if is_request else ()
+        )
         entries = RpcEntries(1) if entry == "Message" else RpcEntries(control=(control,))
         events = [TraceEvent(rpc, self.peer, time, remote_peer, entries=entries)]
         if entry in _MESHES:
@@ -121,11 +126,11 @@ class NodeLog:
             yield TraceEvent(EventType.PUBLISH, self.peer, time, None, topic, message)
 
 
-def _count_ids(ids: object) -> int | None:
-    """Return the number of message ids in a list, or in the text of one; null = not given."""
+def _ids_in(ids: object) -> tuple[str, ...] | None:
+    """Return the message ids in a list, or in the text of one; null = not given."""
     if isinstance(ids, str):
-        return len(_ID.findall(ids))
-    return len(ids) if isinstance(ids, list) else None
+        return tuple(_ID.findall(ids))
+    return tuple(map(str, ids)) if isinstance(ids, list) else None
 
 
 def _optional_text(values: Mapping[str, Any], name: str) -> str | None:

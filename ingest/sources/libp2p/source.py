@@ -59,6 +59,27 @@ _NAMED = """
         ON s.peer = n.src AND s.valid_from < n.valid_to AND n.valid_from < s.valid_to
     WHERE n.peer NOT IN (SELECT peer FROM observed.stays)
 """
+_MARKED = """
+    SELECT r.*{marks}
+    FROM folded.receptions r
+    LEFT JOIN (
+        SELECT peer, message, min(arrivals) AS refused
+        FROM folded.requests WHERE other IS NULL GROUP BY ALL
+    ) USING (peer, message)
+    LEFT JOIN (
+        SELECT peer, message, other AS previous_hop, min(arrivals) AS requested
+        FROM folded.requests WHERE other IS NOT NULL GROUP BY ALL
+    ) USING (peer, message, previous_hop)
+"""
+_MARKS = {
+    "idontwant": """
+        coalesce(arrival > refused, false) AS after_idontwant,
+        coalesce(arrival <= refused, false) AS before_idontwant""",
+    "iwant": """
+        CASE WHEN previous_hop IS NOT NULL THEN coalesce(arrival > requested, false) END
+            AS by_iwant""",
+}
+"""What the requests of a peer say of the copies that it receives, by their kind."""
 
 
 def _first_records(head: bytes) -> Iterator[bytes]:
@@ -175,10 +196,8 @@ class Libp2p(Source):
 
     def _receptions_text(self, run: RunDescription) -> str:
         told = self.requests_told(TraceTally.of(run.totals)) if self.names_messages else ()
-        marks = {"idontwant": "after_idontwant", "iwant": "by_iwant"}
-        unknown = [name for kind, name in marks.items() if kind not in told]
-        left_out = f"EXCLUDE ({', '.join(unknown)})" if unknown else ""
-        return f"SELECT * {left_out} FROM folded.receptions"
+        marks = "".join(f", {text}" for kind, text in _MARKS.items() if kind in told)
+        return _MARKED.format(marks=marks) if marks else "FROM folded.receptions"
 
 
 def _traffic_text(clock: Clock) -> str:

@@ -16,6 +16,7 @@ from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import InputError
+from vizpub.model.tables import COPY_FLAGS
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +60,7 @@ def test_protobuf_events_equal_those_of_json(as_protobuf: Any, as_json: Any) -> 
     assert as_protobuf.quarantine == []
 
 
-FLAGS = ("after_idontwant", "by_iwant")
+FLAGS = tuple(flag.name for flag in COPY_FLAGS)
 """Unknown where IDONTWANT and senders are left out."""
 
 

@@ -31,7 +31,7 @@ from vizpub.analytics.own import Message, OwnFunction
 from vizpub.model.clock import OPEN
 from vizpub.model.metrics import METRICS_MESSAGES
 from vizpub.model.own import OwnMetric
-from vizpub.model.tables import RECEPTIONS
+from vizpub.model.tables import COPY_FLAGS, RECEPTIONS
 
 TOPICS, TICKS_PER_INTERVAL = 4, 100
 LAST = 2_000
@@ -111,8 +111,7 @@ def random_world(seed: int, messages: int) -> World:
                 "time_us": tick if timed and rng.random() < 0.97 else None,
                 "arrival": len(receptions),
                 "subscribed": (True, False, None, None, None)[rng.integers(5)],
-                "after_idontwant": (True, False, None)[rng.integers(3)],
-                "by_iwant": (True, False, None)[rng.integers(3)],
+                **{flag.name: (True, False, None)[rng.integers(3)] for flag in COPY_FLAGS},
             }
             if not tells:
                 row["first"] = None

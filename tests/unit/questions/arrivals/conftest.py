@@ -38,6 +38,7 @@ def arrived(workspace_of_arrivals: Path) -> Played:
             if row["message"] == 8:
                 row["previous_hop"] = None
             row["after_idontwant"] = (row["message"] + row["peer"]) % 3 == 0
+            row["before_idontwant"] = (row["message"] + row["peer"]) % 3 == 1
             known = row["previous_hop"] is not None
             row["by_iwant"] = row["peer"] % 4 == 1 if known else None
 

@@ -17,6 +17,7 @@ from tests.support.words import tells, unknown
 from vizpub.cli.main import app
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import DUPLICATES, NO_DATA
+from vizpub.model.tables import COPY_FLAGS
 from vizpub.questions.run import Run, Where
 
 Row = dict[str, Any]
@@ -33,6 +34,9 @@ def client_of(made: Played, peer: int, tick: int) -> str | None:
     )
 
 
+FLAGS = [flag.name for flag in COPY_FLAGS]
+
+
 def doubled(size: int | None) -> int | None:
     """The power of two that is at least the size."""
     return None if size is None else 1 << (size - 1).bit_length()
@@ -43,7 +47,6 @@ def copies_of(made: Played) -> Iterator[Row]:
     arrivals = defaultdict(list)
     for row in made.rows["receptions"]:
         arrivals[row["message"], row["peer"]].append(row)
-    flags = "after_idontwant", "by_iwant"
     for (message, peer), rows in arrivals.items():
         times: dict[bool, list[int | None]] = {True: [], False: []}
         for row in rows:
@@ -57,7 +60,7 @@ def copies_of(made: Played) -> Iterator[Row]:
                 "size": doubled(published["bytes"]),
                 "client": client_of(made, peer, published["tick"]),
                 "duplicates": len(times[False]),
-                **{flag: [row[flag] for row in rows if not row["first"]] for flag in flags},
+                **{flag: [row[flag] for row in rows if not row["first"]] for flag in FLAGS},
                 "after": min(times[False]) - times[True][0] if known else None,  # type: ignore
             }  # fmt: skip
 
@@ -75,9 +78,7 @@ def summed(rows: list[Row]) -> Row:
         "first_receptions": len(rows),
         "with_duplicates": sum(row["duplicates"] > 0 for row in rows),
         "duplicates": sum(row["duplicates"] for row in rows),
-        **{
-            f"duplicates_{flag}": count_true(rows, flag) for flag in ("after_idontwant", "by_iwant")
-        },
+        **{f"duplicates_{flag}": count_true(rows, flag) for flag in FLAGS},
         **{
             f"first_duplicate_us_{name}": float(np.quantile(after, of)) if after else None
             for name, of in quantiles.items()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.events import Happened, at, name_of, of_lines, trace
-from tests.support.staged import Staged, staged
+from tests.support.staged import Staged, Taken, staged
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import EventType
@@ -308,16 +308,17 @@ def test_copies_know_what_their_receiver_asked_for(tmp_path: Path) -> None:
         at(11, EventType.DELIVER, "b", "c", message="p"),
         at(12, EventType.DELIVER, "b", message="n"),
     ]
-    found = rows(folded(tmp_path, events), "receptions", "tick", "after_idontwant", "by_iwant")
-    assert sorted(found) == [
-        (1, False, False),
-        (3, True, False),
-        (5, True, False),
-        (6, True, True),
-        (9, False, False),
-        (11, False, False),
-        (12, True, None),
-    ]
+    found = Taken(Libp2p(), folded(tmp_path, events), SourceOptions())
+    flags = "after_idontwant", "before_idontwant", "by_iwant"
+    assert found.rows("receptions", "tick", *flags) == {
+        (1, False, True, False),
+        (3, True, False, False),
+        (5, True, False, False),
+        (6, True, False, True),
+        (9, False, False, False),
+        (11, False, False, False),
+        (12, True, False, None),
+    }
 
 
 def test_rejection_of_an_own_message_is_left_out(tmp_path: Path) -> None:
