@@ -101,6 +101,7 @@ CONTROL_OF_KIND = tuple(
     for unit, meaning in (
         ("messages", "control messages of the kind"),
         ("ids", "ids that these name"),
+        ("bytes", "traffic of the kind"),
     )
     for way in ("sent", "received", "dropped")
 )

@@ -18,10 +18,12 @@ WITH {valued}, mine AS (
     FROM stored."control" c LEFT JOIN valued v ON v.peer = c.peer AND {holds}
     WHERE interval BETWEEN $first AND $last AND ($peer IS NULL OR c.peer = $peer)
 ), counted AS (
-    SELECT interval, "group", kind, sum(COLUMNS('^(messages|ids)_'))::BIGINT
+    SELECT interval, "group", kind, sum(COLUMNS('^(messages|ids|bytes)_'))::BIGINT
     FROM mine WHERE $topic IS NULL OR topic = $topic GROUP BY ALL
 ), kinds AS (
-    SELECT kind, CASE WHEN count(coalesce(ids_sent, ids_received)) > 0 THEN 0 END AS no_ids
+    SELECT kind,
+        CASE WHEN count(coalesce(ids_sent, ids_received)) > 0 THEN 0 END AS no_ids,
+        CASE WHEN count(coalesce(bytes_sent, bytes_received)) > 0 THEN 0 END AS no_bytes
     FROM counted GROUP BY kind
 ), told AS (
     SELECT interval, "group", sum(messages_sent) AS sent, sum(messages_received) AS received,
@@ -43,7 +45,9 @@ WITH {valued}, mine AS (
             AND messages_sent = 0 AND messages_received = 0
         ) THEN 0 END AS messages_dropped,
         messages_sent + no_ids AS ids_sent, messages_received + no_ids AS ids_received,
-        messages_dropped + no_ids AS ids_dropped
+        messages_dropped + no_ids AS ids_dropped,
+        messages_sent + no_bytes AS bytes_sent, messages_received + no_bytes AS bytes_received,
+        messages_dropped + no_bytes AS bytes_dropped
     FROM added a CROSS JOIN kinds LEFT JOIN told t
         ON t.interval = a.interval AND t."group" IS NOT DISTINCT FROM a."group"
     WHERE NOT EXISTS (
@@ -58,8 +62,8 @@ ORDER BY interval, "group" NULLS LAST, kind
 
 
 def control_by_kind(run: NamedRun, where: Where, by: str | None = None) -> pa.Table:
-    """interval, kind, and messages and ids that peers sent, received and dropped; null where no
-    peer counts them. With `by`, apart for each `group` of peers with the same value of that
+    """interval, kind, and messages, ids and bytes that peers sent, received and dropped; null where
+    no peer counts them. With `by`, apart for each `group` of peers with the same value of that
     attribute.
 
     Raises: UnknownName, UseError for a run without control by kind, or without attributes, and for

@@ -109,32 +109,39 @@ class ShiftedRun(StoredRun):
         where: pc.Expression | None = None,
         since: Since | None = None,
     ) -> pa.Table:
-        """The rows of StoredRun, with times by these clocks, and metrics that follow from them."""
+        """The rows of StoredRun, with times by these clocks, and metrics that follow from them; of
+        both `where` sees what is corrected.
+        """
         chosen = [*(columns or self.definition(name).names)]
-        if name == RECEPTIONS.name and "time_us" in chosen:
-            needed = [*dict.fromkeys([*chosen, "message", "peer"])]
-            return self._shift(super().read_unordered(name, needed, where, since)).select(chosen)
-        if name != METRICS_MESSAGES.name or self.measured is None:
+        is_shifted = name == RECEPTIONS.name and ("time_us" in chosen or where is not None)
+        if not is_shifted and (name != METRICS_MESSAGES.name or self.measured is None):
             return super().read_unordered(name, columns, where, since)
-        needed = [*dict.fromkeys([*chosen, "message"])]
-        rows = super().read_unordered(name, needed, where, since)
+        if since is not None:
+            recent = pc.field(since.column) >= since.least
+            where = recent if where is None else where & recent
+        if is_shifted:
+            return self._read_shifted(chosen, where)
+        rows = self._with_measured(super().read_unordered(name))
+        return (rows if where is None else rows.filter(where)).select(chosen)
+
+    def _read_shifted(self, columns: list[str], where: pc.Expression | None) -> pa.Table:
+        import pyarrow.dataset as ds
+
+        with answer(self, f'FROM stored."{RECEPTIONS.name}"') as batches:
+            scanner = ds.Scanner.from_batches(batches, columns=columns, filter=where)
+            rows = scanner.to_table()
+        schema = self.definition(RECEPTIONS.name).arrow
+        return rows.cast(pa.schema([schema.field(column) for column in columns]))
+
+    def _with_measured(self, rows: pa.Table) -> pa.Table:
+        """The metrics of messages with the columns that follow from these times."""
+        assert self.measured is not None
         places = pc.index_in(rows["message"], self.measured["message"])
-        for column in {*self.measured.column_names} & {*chosen} - {"message"}:
+        for column in {*self.measured.column_names} - {"message"}:
             place, field = rows.column_names.index(column), rows.schema.field(column)
             values = self.measured[column].take(places).cast(field.type)
             rows = rows.set_column(place, field, values)
-        return rows.select(chosen)
-
-    def _shift(self, arrivals: pa.Table) -> pa.Table:
-        """The arrivals with times by the clock of each message's publisher."""
-        import duckdb
-
-        published = self.read("publications", ["message", "publisher"])
-        with duckdb.connect() as database:
-            for table, rows in (("a", arrivals), ("p", published), ("offsets", self.offsets)):
-                database.register(table, rows)
-            shifted = database.sql(_SHIFTED.format(arrivals="a", publications="p"))
-            return shifted.to_arrow_table().cast(arrivals.schema)
+        return rows
 
     def dataset(self, name: str) -> ds.Dataset:
         """The table as StoredRun has it, with these metrics of messages."""

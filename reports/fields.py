@@ -251,7 +251,7 @@ _KIND = Object(
         "topic": Key(),
         **{
             f"{unit}_{way}": Whole()
-            for unit in ("messages", "ids")
+            for unit in ("messages", "ids", "bytes")
             for way in ("sent", "received", "dropped")
         },
     },

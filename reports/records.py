@@ -122,6 +122,9 @@ class ControlKind(_Part):
     ids_sent: int | None = None
     ids_received: int | None = None
     ids_dropped: int | None = None
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
+    bytes_dropped: int | None = None
 
 
 @dataclass(frozen=True)

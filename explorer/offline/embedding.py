@@ -81,13 +81,17 @@ class _Embedding:
             numbers = self._messages[1]["message"].astype(np.int64)
         return EmbeddedRows(run, part.layers, part.topic, subscribers, numbers)
 
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return facts.describe_run(self._history)
+
     def _facts(self) -> Answer:
-        described, part = facts.describe_run(self._history), self._part
+        described, part = {**self._described}, self._part
         if part.layers is not None:
             described["counted"] = list(part.layers)
             described["layers"] = list(part.layers)
         if part.topic is not None:  # there is nothing to choose from
-            described["knows"] |= {"subscriptions": False}
+            described["knows"] = described["knows"] | {"subscriptions": False}
         described["live"] = False
         described["exported"] = {
             "window": part.window,
@@ -98,7 +102,7 @@ class _Embedding:
 
     def _of_columns(self) -> Iterator[Question]:
         blocks = range(-(-self._run.clock.intervals // columns.per_block(self._run)))
-        described = facts.describe_run(self._history)["columns"]
+        described = self._described["columns"]
         for name in (column["name"] for column in described["peers"]):
             yield f"extent {name}", partial(answers.extent, self._whole, name)
         for name in (column["name"] for column in described["peers"] + described["groups"]):

@@ -61,7 +61,7 @@ function legend(columns, colour, size) {
   return [
     colour && scale(colour, h("div", { class: "ramp", style: `background:${gradient(ramp)}` })),
     size && scale(size, sizes()),
-    colour && h("div", { class: "key" },
+    colour?.unknown && h("div", { class: "key" },
       h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
   ];
 }

@@ -79,12 +79,13 @@ export class Scene {
     if (!values) return null;
     const group = this.run.facts.columns.groups.find((one) => one.name === name);
     if (group) return grouped(group, values.values, shown.peers);
-    if (scale === "interval") return { name, ...values };
+    const unknown = Array.from(shown.peers).some((peer) => Number.isNaN(values.values[peer]));
+    if (scale === "interval") return { name, unknown, ...values };
     if (!column.ends) {
       column.extent().then((ends) => { column.ends = ends; step(); }, failed);
       return null;
     }
-    return { name, values: values.values, ...column.ends };
+    return { name, unknown, values: values.values, ...column.ends };
   }
 
   /** Colour and size the peers, if that changes anything. */
@@ -102,6 +103,7 @@ export function withCommonScale(values) {
   if (values[0].groups) return withCommonGroups(values);
   const ends = values.flatMap(({ low, high }) => [low, high]).filter((end) => end !== null && !Number.isNaN(end));
   const common = ends.length ? { low: Math.min(...ends), high: Math.max(...ends) } : {};
+  common.unknown = values.some(({ unknown }) => unknown);
   if (values[0].counts) {
     const hops = Math.max(...values.map(({ counts }) => counts.length));
     common.counts = Array.from({ length: hops }, (_, hop) => values.map(({ counts }) => counts[hop] ?? 0));

@@ -16,8 +16,15 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
-from vizpub.reports.records import Counters
-from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Lost, MessageKind
+from vizpub.simulators.engine.network import (
+    COPY_BYTES,
+    Copy,
+    Failed,
+    Handler,
+    Lost,
+    MessageKind,
+    Traffic,
+)
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -50,30 +57,6 @@ def stream(seed: int, name: str) -> Random:
     share churn, workload and latencies for any system.
     """
     return Random(f"vizpub/{seed}/{name}")
-
-
-class Traffic:
-    """Messages and bytes in each direction, by peer."""
-
-    __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
-
-    def __init__(self, peers: int) -> None:
-        self.messages_sent = [0] * peers
-        self.bytes_sent = [0] * peers
-        self.messages_received = [0] * peers
-        self.bytes_received = [0] * peers
-
-    def take(self, peer: int) -> Counters:
-        """The counts of a peer since the last call."""
-        counted = Counters(
-            self.messages_sent[peer],
-            self.bytes_sent[peer],
-            self.messages_received[peer],
-            self.bytes_received[peer],
-        )
-        self.messages_sent[peer] = self.bytes_sent[peer] = 0
-        self.messages_received[peer] = self.bytes_received[peer] = 0
-        return counted
 
 
 class Gauges:
@@ -183,8 +166,9 @@ class Simulation:
         traffic.messages_sent[sender] += 1
         traffic.bytes_sent[sender] += size
         kind.sent += 1
-        kind.sent_by[sender] += 1
         kind.bytes += size
+        kind.traffic.messages_sent[sender] += 1
+        kind.traffic.bytes_sent[sender] += size
         arrival = self.now + self._delay(sender, to)
         if self._upload:
             # Its bytes leave after those of the sender's earlier messages.
@@ -282,7 +266,8 @@ class Simulation:
     def _arrive(self, kind: MessageKind, peer: int, sender: int, sent: _Sent) -> None:
         payload, size, _ = sent
         kind.received += 1
-        kind.received_by[peer] += 1
+        kind.traffic.messages_received[peer] += 1
+        kind.traffic.bytes_received[peer] += size
         if kind.is_publication:
             traffic = self.publication
             if payload.__class__ is Copy:

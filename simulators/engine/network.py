@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from vizpub.reports.records import Counters
+
 if TYPE_CHECKING:
     from vizpub.simulators.world.own import OwnWorkload
 
@@ -67,12 +69,36 @@ class Copy(NamedTuple):
     """Whether it is sent to a peer that came too late for the first ones."""
 
 
+class Traffic:
+    """Messages and bytes in each direction, by peer."""
+
+    __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
+
+    def __init__(self, peers: int) -> None:
+        self.messages_sent = [0] * peers
+        self.bytes_sent = [0] * peers
+        self.messages_received = [0] * peers
+        self.bytes_received = [0] * peers
+
+    def take(self, peer: int) -> Counters:
+        """The counts of a peer since the last call."""
+        counted = Counters(
+            self.messages_sent[peer],
+            self.bytes_sent[peer],
+            self.messages_received[peer],
+            self.bytes_received[peer],
+        )
+        self.messages_sent[peer] = self.bytes_sent[peer] = 0
+        self.messages_received[peer] = self.bytes_received[peer] = 0
+        return counted
+
+
 class MessageKind:
     """A kind of message: its handlers and counters."""
 
     __slots__ = (
         *("bytes", "failed", "handler", "is_publication", "lost", "name"),
-        *("received", "received_by", "sent", "sent_by"),
+        *("received", "sent", "traffic"),
     )
 
     def __init__(
@@ -89,14 +115,8 @@ class MessageKind:
         self.received = 0
         self.lost = 0
         """In transit, or sent to a peer that was down on arrival."""
-        self.sent_by, self.received_by = [0] * peers, [0] * peers
-        """By each peer since its last report."""
-
-    def take(self, peer: int) -> tuple[int, int]:
-        """The messages that a peer sent and received since the last call."""
-        counts = self.sent_by[peer], self.received_by[peer]
-        self.sent_by[peer] = self.received_by[peer] = 0
-        return counts
+        self.traffic = Traffic(peers)
+        """Of each peer since its last report."""
 
 
 class Links(NamedTuple):

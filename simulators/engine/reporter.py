@@ -112,10 +112,12 @@ class ReportLines:
 
     def _control_kinds(self, peer: int) -> Iterator[str]:
         for kind in self._world.kinds:
-            if not kind.is_publication and any(counts := kind.take(peer)):
-                sent, received = counts
-                name = _as_json(kind.name)
-                yield f'{{"kind":{name},"messages_sent":{sent},"messages_received":{received}}}'
+            if kind.is_publication:
+                continue
+            counted = kind.traffic.take(peer)
+            if counted.messages_sent or counted.messages_received:
+                numbers = ",".join(f'"{name}":{number}' for name, number in vars(counted).items())
+                yield f'{{"kind":{_as_json(kind.name)},{numbers}}}'
 
     def _gauges(self, peer: int, now: Iterable[tuple[str, float]] = ()) -> str:
         """The peer's counts of the interval and, if it is up, its present state, as JSON."""

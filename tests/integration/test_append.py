@@ -125,7 +125,12 @@ class System:
             control={"sent": {"messages": n, "bytes": 7 * n}},
             control_kinds=[
                 {"kind": "graft", "topic": f"c{interval % 3}", "messages_sent": n // 2},
-                {"kind": "ihave", "messages_sent": n - n // 2, "ids_sent": 3 * n},
+                {
+                    "kind": "ihave",
+                    "messages_sent": n - n // 2,
+                    "ids_sent": 3 * n,
+                    "bytes_sent": 9 * n,
+                },
             ],
             sent=sent,
             received=received,

@@ -125,7 +125,13 @@ def _count(random_: random.Random, report: Record, had: set[tuple[str, str]]) ->
     out, in_ = control
     report["control_kinds"] = [
         {"kind": "ihave", "topic": TOPICS[out % len(TOPICS)], "messages_sent": out, "ids_sent": 3},
-        {"kind": "iwant", "messages_received": in_, "ids_received": in_, "messages_dropped": 0},
+        {
+            "kind": "iwant",
+            "messages_received": in_,
+            "ids_received": in_,
+            "messages_dropped": 0,
+            "bytes_received": in_ * _SIZE,
+        },
     ]
 
 

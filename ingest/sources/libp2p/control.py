@@ -9,7 +9,7 @@ from typing import Any
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 
 _WAYS = (EventType.SEND_RPC, EventType.RECV_RPC, EventType.DROP_RPC)
-_NO_IDS = (None, None, None)
+_UNKNOWN = (None, None, None)
 
 
 def _zeros() -> list[int]:
@@ -38,6 +38,6 @@ class ControlCounts:
         them.
         """
         for of, messages in self._messages.items():
-            yield *of, *messages, *self._ids.get(of, _NO_IDS)
+            yield *of, *messages, *self._ids.get(of, _UNKNOWN), *_UNKNOWN
         self._messages.clear()
         self._ids.clear()

@@ -107,6 +107,7 @@ def test_ends_of_the_legend_are_those_of_the_column(look: Look, plays: Plays, sc
         low = legend.locator("[data-low]").get_attribute("data-low")
         high = legend.locator("[data-high]").get_attribute("data-high")
         assert (float(low or "nan"), float(high or "nan")) == (min(values), max(values))
+    expect(page.locator(".legend > .key")).to_have_count(0)  # nothing is unknown
 
 
 def test_path_is_as_short_as_that_of_networkx(look: Look, plays: Plays) -> None:

@@ -23,6 +23,8 @@ Row = dict[str, Any]
 PEERS, TOPICS = ["a", "b", "c", "d"], ["t", "u"]
 NAMING = {"ihave", "iwant"}
 """Kinds that name messages."""
+SIZED = "ihave"
+"""The kind whose bytes are counted."""
 WAYS = ("sent", "received", "dropped")
 
 
@@ -48,6 +50,7 @@ def play_control(workspace: Path, seed: int) -> Played:
             for way in WAYS:
                 row[f"messages_{way}"] = draw.randrange(5)
                 row[f"ids_{way}"] = draw.randrange(9) if kind in NAMING else None
+                row[f"bytes_{way}"] = draw.randrange(99) if kind == SIZED else None
                 sums[way] += row[f"messages_{way}"]
             rows["control"].append(row)
         if draw.random() < 0.9:
@@ -91,7 +94,7 @@ def expected_rows(made: Played, groups: dict[int, Any], topic: int | None = None
             row = {name: total(mine, name) for name in CONTROL_COLUMNS}
             for name in () if mine or not cell["traffic"] else CONTROL_COLUMNS:
                 unit, way = name.split("_")
-                is_counted = unit == "messages" or kind in NAMING
+                is_counted = kind in {"messages": {kind}, "ids": NAMING, "bytes": {SIZED}}[unit]
                 row[name] = 0 if nothing[way] and is_counted else None
             if any(value is not None for value in row.values()):
                 found.append({"interval": interval, "group": group, "kind": kind, **row})

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
@@ -114,6 +115,17 @@ def test_comparisons_and_figures_are_of_the_corrected_arrivals(tmp_path: Path) -
     assert drawn != coverage(run).to_pylist()
     with pytest.raises(UseError, match=AS_REPORTED):
         corrected.clocks()
+
+
+def test_conditions_are_about_what_is_corrected(tmp_path: Path) -> None:
+    _, run, _ = play_shifted(tmp_path, 1)
+    stored = run.correct_clocks().stored
+    for table, column in (("receptions", "time_us"), ("metrics/messages", "delay_us_p95")):
+        values = stored.read(table, [column])[column].drop_null().to_pylist()
+        most = float(np.median(values))
+        chosen = stored.read(table, ["message"], pc.field(column) <= most)
+        assert len(chosen) == sum(value <= most for value in values)
+        assert len(chosen) != len(run.stored.read(table, ["message"], pc.field(column) <= most))
 
 
 def test_unknown_offsets_leave_metrics_as_they_are_stored(tmp_path: Path) -> None:

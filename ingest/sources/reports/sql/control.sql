@@ -4,9 +4,9 @@
 -- makes: control
 SELECT
     peer, interval, kind, topic,
-    COLUMNS('^(messages|ids)_') - CASE
+    COLUMNS('^(messages|ids|bytes)_') - CASE
         WHEN getvariable('totals')
-        THEN before(last_value(COLUMNS('^(messages|ids)_') IGNORE NULLS) OVER earlier, COLUMNS('^(messages|ids)_'))
+        THEN before(last_value(COLUMNS('^(messages|ids|bytes)_') IGNORE NULLS) OVER earlier, COLUMNS('^(messages|ids|bytes)_'))
         ELSE 0
     END
 FROM kinds

@@ -2,6 +2,6 @@
 --
 -- whole: reports
 -- makes: kinds
-SELECT row, peer, interval, is_new, kind, topic, try_cast(sum(COLUMNS('^(messages|ids)_')) AS BIGINT)
+SELECT row, peer, interval, is_new, kind, topic, try_cast(sum(COLUMNS('^(messages|ids|bytes)_')) AS BIGINT)
 FROM (SELECT row, peer, interval, is_new, unnest(control_kinds, max_depth := 2) FROM reports)
 GROUP BY row, peer, interval, is_new, kind, topic

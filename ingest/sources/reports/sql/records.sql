@@ -33,10 +33,11 @@ counted_kinds AS (
         list({
             'kind': kind, 'topic': topic,
             'messages_sent': messages_sent, 'messages_received': messages_received, 'messages_dropped': messages_dropped,
-            'ids_sent': ids_sent, 'ids_received': ids_received, 'ids_dropped': ids_dropped
+            'ids_sent': ids_sent, 'ids_received': ids_received, 'ids_dropped': ids_dropped,
+            'bytes_sent': bytes_sent, 'bytes_received': bytes_received, 'bytes_dropped': bytes_dropped
         } ORDER BY kind, topic NULLS FIRST) AS control_kinds
     FROM (
-        SELECT peer, kind, topic, arg_max(COLUMNS('^(messages|ids)_'), row)
+        SELECT peer, kind, topic, arg_max(COLUMNS('^(messages|ids|bytes)_'), row)
         FROM kinds
         WHERE getvariable('totals')
         GROUP BY peer, kind, topic

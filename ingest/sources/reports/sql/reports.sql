@@ -17,7 +17,8 @@ SELECT
         "control_kinds": [{
             "kind": "VARCHAR", "topic": "VARCHAR",
             "messages_sent": "BIGINT", "messages_received": "BIGINT", "messages_dropped": "BIGINT",
-            "ids_sent": "BIGINT", "ids_received": "BIGINT", "ids_dropped": "BIGINT"
+            "ids_sent": "BIGINT", "ids_received": "BIGINT", "ids_dropped": "BIGINT",
+            "bytes_sent": "BIGINT", "bytes_received": "BIGINT", "bytes_dropped": "BIGINT"
         }],
         "publication": {
             "sent": {"messages": "BIGINT", "bytes": "BIGINT"},

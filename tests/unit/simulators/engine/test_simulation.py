@@ -78,9 +78,12 @@ class TestReports:
                 kind.kind,
                 sum(entry.messages_sent for entry in kinds if entry.kind == kind.kind),
                 sum(entry.messages_received for entry in kinds if entry.kind == kind.kind),
+                sum(entry.bytes_sent for entry in kinds if entry.kind == kind.kind),
             )
             for kind in kinds
-        } == {(k.kind, k.sent, k.received) for k in result.messages if k.traffic == "control"}
+        } == {
+            (k.kind, k.sent, k.received, k.bytes) for k in result.messages if k.traffic == "control"
+        }
         sent = sorted((r.peer, to, s.message) for r in told for s in r.sent for to in s.to)
         received = sorted((c.from_peer, r.peer, c.message) for r in told for c in r.received)
         assert sent == received
