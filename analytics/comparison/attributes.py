@@ -28,7 +28,10 @@ BY_ATTRIBUTE = (
 )  # fmt: skip
 
 _MESSAGES = "messages"
-_TOPIC_METRICS = ("subscribers", "publications", "hit_ratio", "hit_ratio_mean", "duplicates")
+_TOPIC_METRICS = (
+    "subscribers", "publications", "hit_ratio", "hit_ratio_mean", "hops_mean", "hops_max",
+    "duplicates_per_delivery", "relay_share", "duplicates",
+)  # fmt: skip
 _MESSAGE_METRICS = (
     "eligible", "delivered", "hit_ratio", "receptions", "first_receptions", "duplicates",
     "relay_receptions", "redundancy", "hops_mean", "hops_max", "delay_us_mean", "delay_us_p50",

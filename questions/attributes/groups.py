@@ -59,6 +59,16 @@ _HITS = """
     sum(delivered) FILTER (counted)::BIGINT AS delivered,
     sum(delivered) FILTER (counted) / nullif(sum(eligible) FILTER (counted), 0) AS hit_ratio,
     avg(hit_ratio ORDER BY hit_ratio) FILTER (counted) AS hit_ratio_mean"""
+_COPIES = """
+    sum(duplicates) FILTER (counted AND delivered IS NOT NULL)
+        / nullif(sum(delivered) FILTER (counted AND duplicates IS NOT NULL), 0)
+        AS duplicates_per_delivery,
+    sum(relay_receptions) FILTER (receptions IS NOT NULL)
+        / nullif(sum(receptions) FILTER (relay_receptions IS NOT NULL), 0) AS relay_share"""
+_HOPS = """
+    sum(round(hops_mean * hops_known)::BIGINT) / nullif(sum(hops_known), 0) AS hops_mean,
+    max(hops_max) AS hops_max"""
+"""Of messages, as analytics/sql/hits.sql has them."""
 DELAYS = """
     avg(delay_us ORDER BY delay_us) FILTER (first) AS delay_us_mean,
     quantile_cont(delay_us::DOUBLE, 0.5) FILTER (first) AS delay_us_p50,
@@ -80,7 +90,7 @@ _BY_PUBLISHER = """
         sum(first_receptions)::BIGINT AS first_receptions,
         sum(duplicates)::BIGINT AS duplicates,
         sum(relay_receptions)::BIGINT AS relay_receptions,
-        sum(receptions) / nullif(sum(first_receptions), 0) - 1 AS redundancy
+        sum(receptions) / nullif(sum(first_receptions), 0) - 1 AS redundancy, {copies}
     FROM chosen LEFT JOIN valued v ON v.peer = publisher AND {holds} GROUP BY ALL
 ), spread AS (
     SELECT v.value AS "group", {spread}
@@ -100,6 +110,7 @@ _BY_RECEIVER = """
     SELECT v.value AS "group",
         count(*) FILTER (counted AND eligible AND (lost OR first)) AS eligible,
         count(*) FILTER (counted AND eligible AND first) AS delivered,
+        count(*) FILTER (counted AND NOT lost AND NOT first) AS _counted_duplicates,
         count(*) FILTER (NOT lost) AS receptions,
         count(*) FILTER (first) AS first_receptions,
         count(*) FILTER (NOT subscribed) AS relay_receptions,
@@ -115,6 +126,10 @@ SELECT "group",
     CASE WHEN $all_listed THEN receptions - first_receptions END AS duplicates,
     CASE WHEN $all_listed AND _unclear = 0 THEN relay_receptions END AS relay_receptions,
     CASE WHEN $all_listed THEN receptions / nullif(first_receptions, 0) - 1 END AS redundancy,
+    CASE WHEN $all_listed AND $audience THEN _counted_duplicates / nullif(delivered, 0) END
+        AS duplicates_per_delivery,
+    CASE WHEN $all_listed AND _unclear = 0 THEN relay_receptions / nullif(receptions, 0) END
+        AS relay_share,
     COLUMNS('^(hops|delay)')
 FROM counts ORDER BY "group" NULLS LAST
 """
@@ -125,7 +140,7 @@ WITH {valued}, members AS (
         LEFT JOIN valued v ON v.peer = s.peer AND {holds}
     GROUP BY ALL
 ), published AS (
-    SELECT interval, topic, v.value AS "group", count(*) AS publications, {hits}
+    SELECT interval, topic, v.value AS "group", count(*) AS publications, {hits}, {hops}, {copies}
     FROM (
         SELECT *, coalesce(rejections, 0) = 0 AS counted
         FROM {publications} JOIN {messages} USING (message)
@@ -144,7 +159,7 @@ WITH {valued}, members AS (
 SELECT k.topic, k.interval, k."group",
     CASE WHEN $has_members THEN coalesce(subscribers, $none) END AS subscribers,
     CASE WHEN $has_messages THEN coalesce(publications, 0) END AS publications,
-    hit_ratio, hit_ratio_mean,
+    hit_ratio, hit_ratio_mean, hops_mean, hops_max, duplicates_per_delivery, relay_share,
     CASE WHEN $all_listed THEN coalesce(repeated, 0) END AS duplicates
 FROM keys k
     LEFT JOIN members m ON {same_m}
@@ -290,8 +305,9 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
 
 
 def topics_by_group(run: NamedRun, key: str, where: Where) -> pa.Table:
-    """topic, interval, group, subscribers, publications, hit_ratio, hit_ratio_mean, duplicates: of
-    subscribers, publishers and receivers in the group.
+    """topic, interval, group, subscribers; publications, hit_ratio, hit_ratio_mean, hops_mean,
+    hops_max, duplicates_per_delivery and relay_share of what the group published; duplicates that
+    it received.
 
     Raises: UnknownName, UseError for a run without attributes, or topics.
     """
@@ -335,6 +351,8 @@ def _answer(run: NamedRun, question: str, key: str, where: Where, **parts: objec
     statement = question.format(
         valued=VALUED.format(attributes='stored."attributes"'),
         hits=_HITS,
+        hops=_HOPS,
+        copies=_COPIES,
         spread=_SPREAD,
         receptions=arrivals,
         **tables,

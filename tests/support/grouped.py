@@ -82,7 +82,8 @@ def _publish(made: Played, draw: Random, ticks: int) -> None:
         )  # fmt: skip
         eligible = made.subscribers(topic, tick) - {publisher}
         counts: dict[str, Any] = {"message": message, "eligible": len(eligible), "delivered": 0}
-        counts |= {"receptions": 0, "first_receptions": 0, "duplicates": 0}
+        counts |= {"receptions": 0, "first_receptions": 0, "duplicates": 0, "relay_receptions": 0}
+        hops: list[int] = []
         for peer in range(len(made.peers)):
             copies = draw.choice([0, 1, 1, 3])
             if peer in eligible and not copies:
@@ -97,11 +98,16 @@ def _publish(made: Played, draw: Random, ticks: int) -> None:
                      "before_idontwant": draw.choice([True, False]),
                      "by_iwant": draw.choice([True, False])}
                 )  # fmt: skip
+            if copies and (hop := rows["receptions"][-copies]["hop"]) is not None:
+                hops.append(hop)
+            counts["relay_receptions"] += copies * (peer not in eligible)
             counts["delivered"] += bool(copies) and peer in eligible
             counts["receptions"] += copies
             counts["first_receptions"] += bool(copies)
             counts["duplicates"] += max(copies - 1, 0)
         counts["hit_ratio"] = counts["delivered"] / len(eligible) if eligible else None
+        counts |= {"hops_known": len(hops) or None, "hops_max": max(hops, default=None)}
+        counts["hops_mean"] = sum(hops) / len(hops) if hops else None
         counts["rejections"] = draw.choice([0, 0, 0, 1])
         rows["metrics/messages"].append(counts)
 

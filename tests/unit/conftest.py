@@ -41,10 +41,10 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
         (1, "m1", 0, 0, 2, 2_100_000, 2_100_000, True, None),
     ],
     "receptions": [
-        (0, 1, 0, 130_000, 0, 130_000, True, 1, True, True, False, False),
-        (0, 3, 0, 150_000, 0, 150_000, True, 1, False, False, False, False),
-        (0, 2, 3, 190_000, 0, 190_000, True, 2, True, True, False, None),
-        (0, 1, 2, 600_000, 0, 600_000, False, 3, True, True, True, False),
+        (0, 1, 0, 130_000, 0, 130_000, True, 1, True, True, False, False, False),
+        (0, 3, 0, 150_000, 0, 150_000, True, 1, False, False, False, False, False),
+        (0, 2, 3, 190_000, 0, 190_000, True, 2, True, True, False, False, None),
+        (0, 1, 2, 600_000, 0, 600_000, False, 3, True, True, True, False, False),
     ],
     "missed": [(1, 1), (1, 2)],
     "gauges": [

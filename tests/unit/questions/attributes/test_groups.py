@@ -118,6 +118,10 @@ def message_rows(played: Played, rows: list[Row], *, receivers: bool) -> list[Ro
             "first_receptions": len(first),
             "duplicates": len(here) - len(first),
             "redundancy": len(here) / len(first) - 1 if first else None,
+            "duplicates_per_delivery": ratio(
+                sum(not (r["first"] or counts[r["message"]]["rejections"]) for r in here), delivered
+            ),
+            "relay_share": ratio(sum(not row["subscribed"] for row in here), len(here)),
             "hops_mean": mean(row["hop"] for row in first),
             "delay_us_mean": mean(delays),
             "delay_us_p95": float(np.percentile(delays, 95)) if delays else None,
@@ -150,6 +154,13 @@ def test_topics_are_divided_among_groups(played: Played, run: Run) -> None:
                 for p in played.rows["publications"]
                 if (p["interval"], p["topic"]) == (interval, topic)
             ]
+            counts = {row["message"]: row for row in played.rows["metrics/messages"]}
+            messages = [
+                (value, counts[p["message"]])
+                for p in played.rows["publications"]
+                if (p["interval"], p["topic"]) == (interval, topic)
+                for value in [value_at(played, p["publisher"], p["tick"])]
+            ]
             of_topic = {p["message"] for p in played.rows["publications"] if p["topic"] == topic}
             repeated = [
                 value_at(played, r["peer"], r["tick"])
@@ -161,6 +172,18 @@ def test_topics_are_divided_among_groups(played: Played, run: Run) -> None:
                 assert row["subscribers"] == members.count(value)
                 assert row["publications"] == published.count(value)
                 assert row["duplicates"] == repeated.count(value)
+                mine = [of for group, of in messages if group == value]
+                fair = [of for of in mine if not of["rejections"]]
+                assert row["relay_share"] == ratio(
+                    total(of["relay_receptions"] for of in mine),
+                    total(of["receptions"] for of in mine),
+                )
+                assert row["duplicates_per_delivery"] == ratio(
+                    total(of["duplicates"] for of in fair), total(of["delivered"] for of in fair)
+                )
+                hops = [of["hops_mean"] * of["hops_known"] for of in mine if of["hops_known"]]
+                known = total(of["hops_known"] for of in mine)
+                assert row["hops_mean"] == (pytest.approx(sum(hops) / known) if known else None)
             assert {*members, *published, *repeated} <= {row["group"] for row in here}
 
 
