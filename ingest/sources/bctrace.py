@@ -235,9 +235,7 @@ class _Header(NamedTuple):
         if values.get("v") != 1 or not nodes:
             raise RecordRefused("not a trace of version 1 with nodes")
         if len(set(nodes)) < len(nodes) or len(ids) not in (0, len(nodes)):
-            raise RecordRefused(
-                "nodes have the same name, or there is not one of peer_ids for each"
-            )
+            raise RecordRefused("nodes have the same name, or peer_ids are not one for each")
         t0 = 0 if values.get("t0") is None else parse_time(str(values["t0"]))
         attributes = _read_topology(values.get("topology"), len(nodes))
         for node, peer_id in enumerate(ids):
@@ -360,11 +358,20 @@ def _make_events(event: Sequence[Any], header: _Header, tally: TraceTally) -> It
     }
     if code in ("ss", "sd", "ph"):
         read["proto"] = _ETHP2P
+    if code == "pb" and len(event) > 5:
+        read["bytes"] = _read_size(event[5])
     yield TraceEvent(kind, peer, time, **read)
     if code == "ph" and isinstance(topics := event[5:6] and event[5], list):
         for topic in topics:
             of_topic = _read_field("topic", "ps", topic, header, tally)
             yield TraceEvent(EventType.JOIN, peer, time, read["other"], of_topic)
+
+
+def _read_size(size: Any) -> int | None:
+    """Return the bytes of a message; null and 0 are unknown. Raises: RecordRefused."""
+    if size is not None and (type(size) is not int or not 0 <= size <= INT64):
+        raise RecordRefused(_OF_PARTS["cs"])
+    return size or None
 
 
 def _read_part(event: Sequence[Any], peer: str, time: int) -> _Part:

@@ -211,6 +211,19 @@ def test_parts_are_counted_by_peer_interval_and_verdict(tmp_path: Path) -> None:
     assert without.seen.gauges is None
 
 
+def test_sizes_are_those_of_publications_where_they_are_given(tmp_path: Path) -> None:
+    events = (
+        [1, 0, "pb", "t", "a", 512],
+        [2, 0, "pb", "t", "b", 0],
+        [3, 0, "pb", "t", "c", None],
+        [4, 0, "pb", "t", "d"],
+    )
+    found = take(written(tmp_path / "t", HEADER, *events))
+    assert not found.staged.quarantine
+    sizes = found.rows("publications", "message", "bytes")
+    assert sizes == {("a", 512), ("b", None), ("c", None), ("d", None)}
+
+
 def test_events_that_cannot_be_read_are_refused_or_noted(tmp_path: Path) -> None:
     events = (
         [0, 0, "tj", "t"],
@@ -220,6 +233,7 @@ def test_events_that_cannot_be_read_are_refused_or_noted(tmp_path: Path) -> None
         [2, 0, "mg", "n7", "t"],
         [2, 0, "pb", "t"],
         [2, 0, "pb", "t", "a\tb"],
+        [2, 0, "pb", "t", "m", "9 B"],
         ["no", "event"],
         {"v": 1},
         [3, 0, "zz"],
@@ -227,7 +241,7 @@ def test_events_that_cannot_be_read_are_refused_or_noted(tmp_path: Path) -> None
         [5, 0, "va"],
     )
     found = take(written(tmp_path / "t", HEADER, *events))
-    assert [line for _, line, *_ in found.staged.quarantine] == [3, 4, 5, 6, 7, 8, 9, 10]
+    assert [line for _, line, *_ in found.staged.quarantine] == [*range(3, 12)]
     assert found.rows("receptions", "peer", "previous_hop") == {("n1", None)}
     assert found.told.notes.keys() >= {"events 'zz'", UNLISTED}
 

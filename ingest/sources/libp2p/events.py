@@ -156,6 +156,8 @@ class TraceEvent(msgspec.Struct, array_like=True, gc=False):
     """What an RPC has."""
     write_ns: int | None = None
     """How long the write of an RPC to its stream took."""
+    bytes: int | None = None
+    """The size of the message."""
 
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.

@@ -167,8 +167,8 @@ class FoldedPeer:
             case EventType.PUBLISH:
                 self._published.add(event.message)
                 time_us, interval, tick = self._time(at)
-                published = event.message, event.topic, self.name, interval, time_us, tick, None
-                self._rows["publications"].append(published)
+                published = event.message, event.topic, self.name, interval, time_us, tick
+                self._rows["publications"].append((*published, event.bytes))
             case EventType.REJECT if event.other != self.name:
                 refused = event.message, event.topic, self.name, event.other
                 self._rows["rejections"].append((*refused, *self._time(at), event.reason))

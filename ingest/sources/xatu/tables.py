@@ -36,7 +36,6 @@ class XatuEvent(TraceEvent, array_like=True, gc=False):
     """The kind of a control entry, or the table of an RPC."""
     offers: bool = False
     """The row of a PRUNE names a peer to connect to instead."""
-    bytes: int | None = None
     opened: int | None = None
     """When the connection was opened, in seconds of Unix time."""
 
