@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from vizpub.questions.frames import Frame
     from vizpub.questions.run import Run, Where
 
-_IDENTIFYING = {"message", "interval", "peer", "topic", "publisher", "group", "to_group", "kind"}
+_IDENTIFYING = {
+    *("message", "interval", "peer", "topic", "publisher", "group", "to_group", "kind"),
+    *("of", "layer", "size_at_most", "length", "longer_than"),
+}
 _ESSENTIAL = (
     *("peers", "messages"),
     *("network_size", "subscribers", "eligible", "degree", "links", "topic_links", "degree_mean"),
@@ -235,6 +238,7 @@ def metrics(
     ```
     """
     from vizpub.model.metrics import OF_MESSAGES
+    from vizpub.questions.arrivals import ARRIVALS
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN, LENGTHS
     from vizpub.questions.run import Run, Where
@@ -260,8 +264,10 @@ def metrics(
     if part.correct_clocks:
         [opened] = correct_runs([opened], window, settings, part.reference)
     columns = comma_list(part.columns)
-    frame = _read_frame(opened, table, part, where)
-    table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
+    table_rows = _read_frame(opened, table, part, where).to_arrow()
+    table_rows = add_intervals(table_rows) if part.totals else table_rows
+    if columns and table in (*ARRIVALS, *MIXING, *CHURN):
+        table_rows = _choose_columns(table_rows, columns)
     sort = comma_list(part.sort) or ()
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
@@ -310,16 +316,16 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         return opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
     if part.by is None:
         raise UseError(f"{table} is about groups of peers: say by which attribute, as --by client")
-    if part.peer or part.topic or part.columns:
-        raise UseError(f"--peer, --topic and --columns do not apply to {table}")
+    if part.peer or part.topic:
+        raise UseError(f"--peer and --topic do not apply to {table}")
     answer = opened.mixing if table == "mixing" else opened.assortativity
     return answer(part.by, where, comma_list(part.layers))
 
 
 def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of a table of arrivals. Raises: UseError for options that do not apply."""
-    if part.columns or part.totals:
-        raise UseError(f"--columns and --totals do not apply to {table}")
+    if part.totals:
+        raise UseError(f"--totals does not apply to {table}")
     if part.layers and table != "reachability":
         raise UseError(f"--layers does not apply to {table}")
     if table in ("duplicates", "amplification"):
@@ -340,8 +346,6 @@ def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     """The rows of lifetimes, survival or turnover. Raises: UseError for options not of these."""
     from vizpub.questions.churn.turnover import DEGREES
 
-    if part.columns:
-        raise UseError(f"--columns does not apply to {table}")
     layers = comma_list(part.layers)
     if table != "turnover":
         answer = opened.lifetimes if table == "lifetimes" else opened.survival
@@ -351,6 +355,16 @@ def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
         for given, default in zip((part.d_low, part.d_high), DEGREES, strict=True)
     )
     return opened.turnover(part.by, where, layers, (low, high))
+
+
+def _choose_columns(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The columns, after those that say what a row is about. Raises: UnknownName."""
+    for name in columns:
+        if name not in rows.column_names:
+            raise UnknownName("column", name, rows.column_names)
+    keys = {*_IDENTIFYING, "intervals"}
+    about = [name for name in rows.column_names if name.removesuffix("_name") in keys]
+    return rows.select([*dict.fromkeys([*about, *columns])])
 
 
 def _dispensable_columns(

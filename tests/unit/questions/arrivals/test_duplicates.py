@@ -149,7 +149,11 @@ def test_command_prints_duplicates(run: Run) -> None:
     call = ["--workspace", workspace, "metrics", run.facts.name, "duplicates"]
     result = CliRunner().invoke(app, [*call, "--by", "topic", "--from", "3", "-f", "json"])
     assert json.loads(result.stdout) == run.duplicates("topic", Where(3)).to_pylist()
-    for option in ("--totals", "--columns=peer", "--layers=mesh"):
+    chosen = CliRunner().invoke(app, [*call, "--by", "topic", "-f", "json", "--columns=duplicates"])
+    columns = "topic", "topic_name", "duplicates"
+    rows = run.duplicates("topic").to_pylist()
+    assert json.loads(chosen.stdout) == [{name: row[name] for name in columns} for row in rows]
+    for option in ("--totals", "--layers=mesh"):
         refused = CliRunner().invoke(app, [*call, option])
         assert refused.exit_code == 2
         tells(refused.stderr, option.partition("=")[0], "duplicates")

@@ -196,13 +196,15 @@ def test_turnover_counts_neighbourhoods_outside_the_bounds(call: Call) -> None:
     outside = [(row["neighbourhoods"], row["below_d_low"], row["above_d_high"]) for row in rows]
     assert outside == [(4, 1, 1), (4, 1, 1), (3, 1, 0), (3, 2, 0)]
     assert [row["jaccard_mean"] for row in rows] == [None, 1.0, 0.75, 0.5]
+    made = records(call(*words, "--columns", "made"))
+    assert made == [{name: row[name] for name in ("interval", "layer", "made")} for row in rows]
     (total,) = records(call(*words, "--totals"))
     assert (total["intervals"], total["neighbourhoods"], total["ended"]) == (4, 14, 3)
 
 
 @pytest.mark.parametrize(
     "words",
-    ["lifetimes --columns median", "turnover --columns made", "lifetimes --d-low 3",
+    ["lifetimes --columns medan", "turnover --columns nosuch", "lifetimes --d-low 3",
      "overlay --d-high 3", "overlay --within 4s", "coverage --by client", "coverage --totals",
      "coverage --within soon", "survival --by client", "turnover --layers nosuch"],
 )  # fmt: skip
