@@ -35,7 +35,7 @@ COMMANDS = (
     "lab.simulate.spidercast lab.construct.gm lab.construct.2d-oda lab.construct.cd-max "
     "lab.construct.cd-max-ref lab.construct.cd-oda lab.construct.cd-oda-i lab.construct.cd-oda-ii "
     "lab.channels.simulate lab.channels.gdfr lab.channels.mapping lab.channels.measure "
-    "lab.channels.utal lab.experiment.list lab.experiment.show lab.experiment.run "
+    "lab.channels.utal lab.keys lab.experiment.list lab.experiment.show lab.experiment.run "
     "session.start session.stop session.status config.show"
 )
 
