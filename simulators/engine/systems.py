@@ -132,6 +132,11 @@ SYSTEMS = {
         "SpiderCast",
         "Neighbours that cover each topic (Chockler et al. 2007).",
     ),
+    "vitis": _Entry(
+        "vizpub.simulators.protocols.vitis.system",
+        "Vitis",
+        "Clusters of like interests, joined by relays to a rendezvous (Rahimian et al. 2011).",
+    ),
 }
 
 
