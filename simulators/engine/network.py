@@ -65,6 +65,8 @@ class Copy(NamedTuple):
     """Links travelled to that peer; 0 at the publisher."""
     resent: bool = False
     """Whether it is sent to a peer that came too late for the first ones."""
+    note: tuple[int, ...] = ()
+    """What a protocol sends along with it, such as steps left: 8 bytes each."""
 
 
 class MessageKind:

@@ -117,6 +117,11 @@ SYSTEMS = {
         "PolderCast",
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
+    "quasar": _Entry(
+        "vizpub.simulators.protocols.quasar.system",
+        "Quasar",
+        "Random walks, directed where members are near (Wong and Guha 2008).",
+    ),
     "scribe": _Entry(
         "vizpub.simulators.protocols.scribe.system",
         "Scribe",
