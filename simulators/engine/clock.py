@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Protocol
 
 from vizpub.reports.records import Counters
-from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Lost, MessageKind
+from vizpub.simulators.engine.network import Copy, Failed, Handler, Lost, MessageKind
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -202,7 +202,7 @@ class Simulation:
         """See Network.forward."""
         self.observer.on_sent(peer, copy, targets)
         onward = Copy(copy.publication, copy.hops + 1, copy.resent, copy.note)
-        size = COPY_BYTES + copy.publication.size + 8 * len(copy.note)
+        size = copy.bytes
         for to in targets:
             self.send(kind, peer, to, onward, size)
 

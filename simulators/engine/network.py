@@ -68,6 +68,11 @@ class Copy(NamedTuple):
     note: tuple[int, ...] = ()
     """What a protocol sends along with it, such as steps left: 8 bytes each."""
 
+    @property
+    def bytes(self) -> int:
+        """Its size on the wire."""
+        return COPY_BYTES + self.publication.size + 8 * len(self.note)
+
 
 class MessageKind:
     """A kind of message: its handlers and counters."""

@@ -87,6 +87,11 @@ SYSTEMS = {
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
+    "damulticast": _Entry(
+        "vizpub.simulators.protocols.damulticast.system",
+        "DaMulticast",
+        "Gossip among subscribers, up a hierarchy of topics (Baehni et al. 2004).",
+    ),
     "floodsub": _Entry(
         "vizpub.simulators.protocols.libp2p.pubsub",
         "Floodsub",
@@ -136,6 +141,11 @@ SYSTEMS = {
         "vizpub.simulators.protocols.spidercast.system",
         "SpiderCast",
         "Neighbours that cover each topic (Chockler et al. 2007).",
+    ),
+    "stan": _Entry(
+        "vizpub.simulators.protocols.stan.system",
+        "StAN",
+        "A random overlay for each topic; they share links (Matos et al. 2010).",
     ),
     "vitis": _Entry(
         "vizpub.simulators.protocols.vitis.system",

@@ -38,7 +38,7 @@ def test_equal_ids_are_refused_with_a_way_out() -> None:
 
 
 @pytest.mark.parametrize("virtual", [1, 3])
-def test_each_key_has_one_owner_the_first_place_from_it_on(virtual: int) -> None:
+def test_key_has_one_owner_the_first_place_from_it_on(virtual: int) -> None:
     ring = ChordRing.of(7, 16, seed=2)
     keys = ring.draw_keys(500)
     places = {id_: peer for peer, id_ in enumerate(ring.ids)}

@@ -83,7 +83,7 @@ def test_lookups_are_counted_in_the_gauges(tmp_path: Path, how: str) -> None:
     assert 1.5 < counted["lookup_hops"] / counted["lookups"] < 2.6
 
 
-def test_each_key_is_reported_by_one_owner(tmp_path: Path) -> None:
+def test_key_is_reported_by_one_owner(tmp_path: Path) -> None:
     header, reports = reported(tmp_path, keys=1000)
     last = {report["peer"]: report["gauges"]["keys"] for report in reports[-40:]}
     made = header["parameters"]
