@@ -71,26 +71,27 @@ class DaMulticast(System):
         """Gossip in the group, or give it to members."""
         copy, topic = Copy(publication, 0), publication.topic
         self.held.add(peer, copy)
-        if not self._gossip(peer, peer, copy):
-            self.sent_to[peer][topic] = self.sampling.draw(topic, peer, self.given.supers)
-            self.net.forward(self.copies, peer, self.sent_to[peer][topic], copy)
+        to = []
+        if topic not in self.sampling.of[peer]:
+            to = self.sent_to[peer][topic] = self.sampling.draw(topic, peer, self.given.supers)
+        self._gossip(peer, peer, copy, to)
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
         """Gossip the first copy."""
         if self.held.add(peer, copy):
             self._gossip(peer, sender, copy)
 
-    def _gossip(self, peer: int, sender: int, copy: Copy) -> bool:
-        """Send to members of all groups of the peer on the way up, and now and then to those above
-        them; returns whether there is such a group.
+    def _gossip(self, peer: int, sender: int, copy: Copy, entries: Sequence[int] = ()) -> None:
+        """Send to members of all groups of the peer on the way up, now and then to those above
+        them, and to `entries`.
         """
-        random, to, is_member = self.net.random, dict[int, None](), False
+        random, to = self.net.random, dict.fromkeys(entries)
         topic: int | None = copy.publication.topic
         while topic is not None:
             above, size = self._supertopic(topic), self.sampling.size(topic)
             view = self.sampling.of[peer].get(topic)
             if view is not None:
-                is_member, others = True, [other for other in view if other != sender]
+                others = [other for other in view if other != sender]
                 fanout = min(ceil(log(size)) + self.given.more, len(others))
                 to |= dict.fromkeys(random.sample(others, fanout))
                 if above is not None and random.random() < self.given.upward / size:
@@ -100,9 +101,8 @@ class DaMulticast(System):
                     to |= dict.fromkeys(self.sent_to[peer][above])
             topic = above
         to.pop(sender, None)
-        if is_member and (to or sender == peer):
+        if to or sender == peer:
             self.net.forward(self.copies, peer, [*to], copy)
-        return is_member
 
     def _supertopic(self, topic: int) -> int | None:
         """The nearest topic above it that has subscribers; null = there is none."""
