@@ -60,7 +60,8 @@ class _GaugeTotals:
         if not (rows := self._of[gauge]):
             return None
         if statistic == "max":
-            return max(row["value_max"] for row in rows)
+            largest: float = max(row["value_max"] for row in rows)
+            return largest
         if statistic in ("total", "per"):
             total = _total(rows)
             return total if statistic == "total" else _quotient(total, _total(self._of[divisor]))
