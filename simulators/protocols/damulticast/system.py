@@ -36,7 +36,7 @@ class DaMulticast(System):
     layers = ("group", "super")
 
     def __init__(self, net: Network, parameters: DaMulticastParameters, topics: int) -> None:
-        self.net, self.given = net, parameters
+        self.net, self.parameters = net, parameters
         self.sampling = TopicSampling(net, parameters, topics)
         self.sent_to: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
         """By topic, to which members a peer sent from outside the group, last."""
@@ -73,7 +73,7 @@ class DaMulticast(System):
         self.held.add(peer, copy)
         to = []
         if topic not in self.sampling.of[peer]:
-            to = self.sent_to[peer][topic] = self.sampling.draw(topic, peer, self.given.supers)
+            to = self.sent_to[peer][topic] = self.sampling.draw(topic, peer, self.parameters.supers)
         self._gossip(peer, peer, copy, to)
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
@@ -92,11 +92,11 @@ class DaMulticast(System):
             view = self.sampling.of[peer].get(topic)
             if view is not None:
                 others = [other for other in view if other != sender]
-                fanout = min(ceil(log(size)) + self.given.more, len(others))
+                fanout = min(ceil(log(size)) + self.parameters.more, len(others))
                 to |= dict.fromkeys(random.sample(others, fanout))
-                if above is not None and random.random() < self.given.upward / size:
-                    known = self.sampling.draw(above, peer, self.given.supers)
-                    share = self.given.reached / self.given.supers
+                if above is not None and random.random() < self.parameters.upward / size:
+                    known = self.sampling.draw(above, peer, self.parameters.supers)
+                    share = self.parameters.reached / self.parameters.supers
                     self.sent_to[peer][above] = [one for one in known if random.random() < share]
                     to |= dict.fromkeys(self.sent_to[peer][above])
             topic = above
@@ -106,8 +106,8 @@ class DaMulticast(System):
 
     def _supertopic(self, topic: int) -> int | None:
         """The nearest topic above it that has subscribers; null = there is none."""
-        while self.given.arity and topic:
-            topic = (topic - 1) // self.given.arity
+        while self.parameters.arity and topic:
+            topic = (topic - 1) // self.parameters.arity
             if self.sampling.size(topic):
                 return topic
         return None

@@ -46,7 +46,7 @@ class Quasar(System):
     layers = PartialViews.layers
 
     def __init__(self, net: Network, parameters: QuasarParameters, topics: int) -> None:
-        self.net, self.given = net, parameters
+        self.net, self.parameters = net, parameters
         views = HyParViewParameters(
             active=parameters.degree, contact="random", period=parameters.period
         )
@@ -88,17 +88,17 @@ class Quasar(System):
     def on_tick(self, peer: int) -> None:
         """Forget those who are no neighbours any more, and send vectors to the others."""
         neighbours = self.views.neighbours(peer)
-        told = self.vectors[peer]
-        self.vectors[peer] = {other: told[other] for other in neighbours if other in told}
+        vectors = self.vectors[peer]
+        self.vectors[peer] = {other: vectors[other] for other in neighbours if other in vectors}
         for to in neighbours:
             levels = [{peer: self.topics[peer]}, *self._levels_behind(peer, to)]
             entries = sum(len(topics) for level in levels for topics in level.values())
-            size = HEADER_BYTES - (-entries * self.given.filter_bits // 8)
+            size = HEADER_BYTES - (-entries * self.parameters.filter_bits // 8)
             self.net.send(self.tell, peer, to, levels, size)
 
     def _levels_behind(self, peer: int, to: int) -> Iterator[Level]:
         """The members that the other neighbours tell of, one hop farther away."""
-        for hops in range(self.given.depth - 1):
+        for hops in range(self.parameters.depth - 1):
             merged: Level = {}
             for other, levels in self.vectors[peer].items():
                 if other != to and hops < len(levels):
@@ -131,9 +131,13 @@ class Quasar(System):
 
     def _begin(self, peer: int, sender: int, copy: Copy) -> None:
         """Begin walks in as many directions as there are to be."""
-        visited = [*copy.note[1:], peer][-self.given.negated :] if self.given.negated else []
-        targets = self._targets(peer, sender, copy, visited, self.given.walks)
-        self.net.forward(self.copies, peer, targets, copy._replace(note=(self.given.ttl, *visited)))
+        visited = (
+            [*copy.note[1:], peer][-self.parameters.negated :] if self.parameters.negated else []
+        )
+        targets = self._targets(peer, sender, copy, visited, self.parameters.walks)
+        self.net.forward(
+            self.copies, peer, targets, copy._replace(note=(self.parameters.ttl, *visited))
+        )
 
     def _targets(
         self, peer: int, sender: int, copy: Copy, visited: list[int], most: int
@@ -151,7 +155,7 @@ class Quasar(System):
             for hops, level in enumerate(vectors.get(other, ())):
                 if any(topic in topics and one not in visited for one, topics in level.items()):
                     return hops
-            return self.given.depth
+            return self.parameters.depth
 
         return sorted(others, key=hops_to_member)[:most]
 

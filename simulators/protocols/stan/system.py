@@ -45,13 +45,13 @@ class StAN(System):
     layers = ("overlay", "entry")
 
     def __init__(self, net: Network, parameters: StANParameters, topics: int) -> None:
-        self.net, self.given = net, parameters
+        self.net, self.parameters = net, parameters
         self.expiry_us = us(parameters.expiry)
         self.sampling = TopicSampling(net, parameters, topics)
         self.ring = ChordRing.of(net.size, _BITS, net.seed)
-        self.chosen: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
+        self.neighbours: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
         """The neighbours that a peer chose, by topic."""
-        self.told: list[dict[int, dict[int, int]]] = [{} for _ in range(net.size)]
+        self.choosers: list[dict[int, dict[int, int]]] = [{} for _ in range(net.size)]
         """By topic, those that chose the peer, and until when that counts."""
         self.entries: list[dict[int, int]] = [{} for _ in range(net.size)]
         """By topic, to whom the peer sent what it published from outside."""
@@ -65,7 +65,7 @@ class StAN(System):
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """Begin without neighbours."""
         self.held.clear(peer)
-        self.chosen[peer], self.told[peer], self.entries[peer] = {}, {}, {}
+        self.neighbours[peer], self.choosers[peer], self.entries[peer] = {}, {}, {}
         for topic in topics:
             self.sampling.join(peer, topic)
 
@@ -80,17 +80,17 @@ class StAN(System):
     def unsubscribe(self, peer: int, topic: int) -> None:
         """Leave an overlay; its peers notice when links are not told any more."""
         self.sampling.leave(peer, topic)
-        self.chosen[peer].pop(topic, None)
-        self.told[peer].pop(topic, None)
+        self.neighbours[peer].pop(topic, None)
+        self.choosers[peer].pop(topic, None)
 
     def on_lost(self, peer: int, to: int, message: object) -> None:
         """Forget a peer that does not answer."""
         self.sampling.on_lost(peer, to, message)
-        for topic, neighbours in self.chosen[peer].items():
+        for topic, neighbours in self.neighbours[peer].items():
             if to in neighbours:
-                self.chosen[peer][topic] = [other for other in neighbours if other != to]
-        for told in self.told[peer].values():
-            told.pop(to, None)
+                self.neighbours[peer][topic] = [other for other in neighbours if other != to]
+        for choosers in self.choosers[peer].values():
+            choosers.pop(to, None)
 
     # Links.
 
@@ -98,18 +98,18 @@ class StAN(System):
         """Gossip, choose neighbours, and tell them."""
         self.sampling.exchange(peer)
         for topic, view in self.sampling.of[peer].items():
-            known = {*view, *self.chosen[peer].get(topic, ())}
-            self.chosen[peer][topic] = self._choose(peer, topic, known)
-            told = self.told[peer].get(topic, {})
-            self.told[peer][topic] = {one: end for one, end in told.items() if end > self.net.now}
-            for to in self.chosen[peer][topic]:
+            known = {*view, *self.neighbours[peer].get(topic, ())}
+            self.neighbours[peer][topic] = self._choose(peer, topic, known)
+            choosers = self.choosers[peer].get(topic, {}).items()
+            self.choosers[peer][topic] = {one: end for one, end in choosers if end > self.net.now}
+            for to in self.neighbours[peer][topic]:
                 self.net.send(self.link, peer, to, topic, HEADER_BYTES + 4)
 
     def _choose(self, peer: int, topic: int, known: set[int]) -> list[int]:
         """The first known peer from each place on."""
         ids, size, chosen = self.ring.ids, self.ring.size, set[int]()
-        of = "" if self.given.sharing else f"/{self.net.topic_name(topic)}"
-        for number in range(min(self.given.neighbors, len(known))):
+        of = "" if self.parameters.sharing else f"/{self.net.topic_name(topic)}"
+        for number in range(min(self.parameters.neighbors, len(known))):
             place = self.ring.key(f"peer/{peer}{of}/{number}")
             chosen.add(min(known - chosen, key=lambda other: (ids[other] - place) % size))
         return sorted(chosen)
@@ -117,7 +117,7 @@ class StAN(System):
     def on_link(self, peer: int, sender: int, topic: int) -> None:
         """Another one chose this peer."""
         if topic in self.sampling.of[peer]:
-            self.told[peer].setdefault(topic, {})[sender] = self.net.now + self.expiry_us
+            self.choosers[peer].setdefault(topic, {})[sender] = self.net.now + self.expiry_us
 
     # Publications.
 
@@ -139,15 +139,15 @@ class StAN(System):
 
     def _spread(self, peer: int, sender: int, copy: Copy) -> None:
         topic = copy.publication.topic
-        neighbours = dict.fromkeys(self.chosen[peer].get(topic, ()))
-        neighbours |= dict.fromkeys(self.told[peer].get(topic, ()))
+        neighbours = dict.fromkeys(self.neighbours[peer].get(topic, ()))
+        neighbours |= dict.fromkeys(self.choosers[peer].get(topic, ()))
         neighbours.pop(sender, None)
         if neighbours or sender == peer:
             self.net.forward(self.copies, peer, [*neighbours], copy)
 
     def links(self, peer: int) -> Iterator[Links]:
         """The chosen neighbours of each topic, and where publications from outside entered."""
-        for topic in sorted(self.chosen[peer]):
-            yield Links("overlay", topic, self.chosen[peer][topic])
+        for topic in sorted(self.neighbours[peer]):
+            yield Links("overlay", topic, self.neighbours[peer][topic])
         for topic, to in sorted(self.entries[peer].items()):
             yield Links("entry", topic, (to,))

@@ -117,9 +117,9 @@ class Vitis(System):
         """Gossip, choose neighbours and gateways, and tell of them."""
         now, oldest = self.net.now, self.net.now - self.expiry_us
         self.views.exchange(peer)
-        near = self.near[peer].items()
-        self.near[peer] = {one: said for one, said in near if said.description.made_us >= oldest}
-        self._learn(peer, (said.description for said in self.near[peer].values()))
+        profiles = self.near[peer].items()
+        self.near[peer] = {o: p for o, p in profiles if p.description.made_us >= oldest}
+        self._learn(peer, (profile.description for profile in self.near[peer].values()))
         table = self.tables.of[peer]
         if table:
             self._send_table(self.request, peer, self.net.random.choice([*table]))
@@ -176,12 +176,12 @@ class Vitis(System):
         key, best = self.tables.keys[topic], Gateway(peer, peer, 0)
         nearest = self.tables.distance(peer, key)
         for other in sorted(self.near[peer]):
-            said = self.near[peer][other].gateways.get(topic)
-            if said is None or said.parent == peer or said.hops >= self.depth:
+            theirs = self.near[peer][other].gateways.get(topic)
+            if theirs is None or theirs.parent == peer or theirs.hops >= self.depth:
                 continue
-            apart = self.tables.distance(said.peer, key)
-            if apart < nearest or (said.peer == best.peer and said.hops + 1 < best.hops):
-                best, nearest = Gateway(said.peer, other, said.hops + 1), apart
+            apart = self.tables.distance(theirs.peer, key)
+            if apart < nearest or (theirs.peer == best.peer and theirs.hops + 1 < best.hops):
+                best, nearest = Gateway(theirs.peer, other, theirs.hops + 1), apart
         return best
 
     def _extend(self, peer: int, topic: int) -> None:
@@ -215,8 +215,8 @@ class Vitis(System):
     def _spread(self, peer: int, sender: int, copy: Copy) -> None:
         topic, to = copy.publication.topic, dict[int, None]()
         if topic in self.views.topics[peer]:
-            near = self.near[peer].items()
-            to |= dict.fromkeys(one for one, said in near if topic in said.description.topics)
+            profiles = self.near[peer].items()
+            to |= dict.fromkeys(o for o, p in profiles if topic in p.description.topics)
         to |= dict.fromkeys(self.relays[peer].get(topic, ()))
         if not to and (hop := self.tables.next_hop(peer, topic)) is not None:
             to[hop] = None
