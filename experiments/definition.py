@@ -257,5 +257,7 @@ def _check_content(name: str, experiment: Experiment) -> None:
             item.check(own_metrics_of(experiment.own_functions))
             for name_of_group in chain.from_iterable(map(groups_of, item.terms)):
                 experiment.group(name_of_group)
+            if isinstance(item, Drawing):
+                item.check_groups(experiment.groups)
         except UseError as error:
             raise InputError(f"{name}: {place}: {error}") from error

@@ -63,6 +63,9 @@ class _FigureFields(
         """The groups to draw."""
         return [group for group in groups if not self.groups or group.name in self.groups]
 
+    def check_groups(self, groups: Sequence[ExperimentGroup]) -> None:
+        """Raises: UseError for more groups than the figure has room for."""
+
 
 class _MetricsFigure(_FigureFields, frozen=True, kw_only=True):
     metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -71,6 +74,16 @@ class _MetricsFigure(_FigureFields, frozen=True, kw_only=True):
         """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         for metric in self.metrics:
             check_metric(metric, own_metrics=own_metrics)
+
+    def check_groups(self, groups: Sequence[ExperimentGroup]) -> None:
+        """Raises: UseError for more groups than the figure has room for."""
+        from vizpub.analytics.figures.comparison import check_group_count
+
+        check_group_count(len(self._drawn(groups)), "chosen by 'groups'")
+
+    def _drawn(self, groups: Sequence[ExperimentGroup]) -> set[str]:
+        """The names of what gets a line or place of its own."""
+        return {group.name for group in self.chosen(groups)}
 
 
 class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
@@ -128,6 +141,9 @@ class AxisFigure(_MetricsFigure, frozen=True, kw_only=True, tag="axis"):
     label: str
     """Meaning of x."""
     during: Share = WHOLE
+
+    def _drawn(self, groups: Sequence[ExperimentGroup]) -> set[str]:
+        return {group.system.name for group in self.chosen(groups)}
 
     def draw(
         self, results: ExperimentResults, groups: Sequence[ExperimentGroup]

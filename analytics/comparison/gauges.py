@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +28,7 @@ def gauge_series(span: Span, columns: Sequence[str]) -> dict[str, list[float | N
 
 
 def _split_column(column: str) -> tuple[str, str, str]:
-    """The gauge, what of it (mean, total, max or per), and the gauge that it is divided by."""
+    """The gauge, what of it (mean, total, max, per or a percentile), and what it is divided by."""
     gauge, *statistic = [*column.split("/"), _MEAN]
     return gauge, statistic[0], statistic[1] if statistic[0] == "per" else ""
 
@@ -41,11 +42,14 @@ class _GaugeTotals:
         rows = span.read("gauges", ["interval", "gauge", "peer", "value"], where)
         # In one order and one thread, so that sums are the same to the last digit.
         rows = rows.sort_by([(name, "ascending") for name in ("gauge", "interval", "peer")])
-        aggregations = [("value", statistic) for statistic in ("mean", "sum", "max")]
+        statistics = ["mean", "sum", "max"]
+        if any(_split_column(column)[1].startswith("p") for column in columns):
+            statistics.append("list")
+        aggregations = [("value", statistic) for statistic in statistics]
         per_interval = rows.group_by(["gauge", "interval"], use_threads=False).aggregate(
             aggregations
         )
-        self._of: dict[str, list[dict[str, float]]] = {gauge: [] for gauge in gauges}
+        self._of: dict[str, list[dict[str, Any]]] = {gauge: [] for gauge in gauges}
         for row in per_interval.to_pylist():
             self._of[row["gauge"]].append(row)
         self._span = span
@@ -55,13 +59,14 @@ class _GaugeTotals:
         gauge, statistic, divisor = _split_column(column)
         if not (rows := self._of[gauge]):
             return None
-        if statistic == _MEAN:
-            mean: float = pc.mean(pa.array([row["value_mean"] for row in rows])).as_py()
-            return mean
         if statistic == "max":
-            return max(row["value_max"] for row in rows)
-        total = _total(rows)
-        return total if statistic == "total" else _quotient(total, _total(self._of[divisor]))
+            largest: float = max(row["value_max"] for row in rows)
+            return largest
+        if statistic in ("total", "per"):
+            total = _total(rows)
+            return total if statistic == "total" else _quotient(total, _total(self._of[divisor]))
+        mean: float = pc.mean(pa.array([_of_peers(row, statistic) for row in rows])).as_py()
+        return mean
 
     def of_intervals(self, column: str) -> list[float | None]:
         """The value of each interval."""
@@ -75,11 +80,20 @@ class _GaugeTotals:
             elif statistic == "per":
                 values.append(_quotient(row["value_sum"], divisors.get(interval)))
             else:
-                values.append(row["value_sum" if statistic == "total" else f"value_{statistic}"])
+                values.append(_of_peers(row, statistic))
         return values
 
 
-def _total(rows: Sequence[dict[str, float]]) -> float | None:
+def _of_peers(row: dict[str, Any], statistic: str) -> float:
+    """The mean, total, largest value or percentile (by nearest rank) of an interval's peers."""
+    if statistic.startswith("p"):
+        values: list[float] = sorted(row["value_list"])
+        return values[-(-len(values) * int(statistic[1:]) // 100) - 1]
+    value: float = row["value_sum" if statistic == "total" else f"value_{statistic}"]
+    return value
+
+
+def _total(rows: Sequence[dict[str, Any]]) -> float | None:
     return sum(row["value_sum"] for row in rows) if rows else None
 
 

@@ -4,8 +4,9 @@ A metric of a table is named by its column, as 'diameter', or by table and colum
 'topics/hit_ratio'. A column of several tables means the metric of the whole run if there is one,
 otherwise that of the first of overlay, peers, topics, messages.
 
-Numbers that peers report of their own are named 'gauges/lookups' (their mean), with /total or /max
-after it (their sum, the largest), or 'gauges/hops/per/lookups' (a total over another).
+Numbers that peers report of their own are named 'gauges/lookups' (their mean), with /total, /max or
+/p99 after it (their sum, the largest, a percentile), or 'gauges/hops/per/lookups' (a total over
+another).
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ _OVER_OF_INTERVAL = {
 }
 GAUGES = "gauges"
 """The table of metrics of numbers that peers report of their own."""
-_OF_GAUGE = re.compile(rf"{GAUGES}/({GAUGE})(?:/(total|max)|/per/({GAUGE}))?")
+_OF_GAUGE = re.compile(rf"{GAUGES}/({GAUGE})(?:/(total|max|p[1-9]\d?)|/per/({GAUGE}))?")
 _OVER_OF_GAUGE = {
     None: ("mean of peers, then of intervals", "mean of peers"),
     "total": ("sum over the run", "sum of peers"),
     "max": ("largest of the run", "largest of peers"),
     "per": ("pooled over the run", "pooled over peers"),
+    "p": ("percentile of peers, then mean of intervals", "percentile of peers"),
 }
 """For a run, and for an interval."""
 _RUN = re.compile("(whole|the) run")
@@ -167,10 +169,11 @@ def parse_gauge_metric(name: str, *, per_interval: bool = False) -> Metric | Non
     if (match := _OF_GAUGE.fullmatch(name)) is None:
         return None
     gauge, statistic, divisor = match.groups()
+    kind = "per" if divisor else statistic and statistic.rstrip("0123456789")
     return Metric(
         name,
         "",
-        _OVER_OF_GAUGE["per" if divisor else statistic][per_interval],
+        _OVER_OF_GAUGE[kind][per_interval],
         f"{gauge} / {divisor}" if divisor else f"the gauge {gauge}",
         GAUGES,
         name.removeprefix(f"{GAUGES}/"),

@@ -180,14 +180,16 @@ class _SettingAxis:
             panel.set_xlabel(shorten(parameter))
 
 
+def check_group_count(count: int, advice: str) -> None:
+    """Raises: UseError if a figure cannot tell so many groups apart."""
+    kinds = len(PALETTE) * len(_LINES)  # the counts have no common divisor
+    if count > kinds:
+        raise UseError(f"{count} groups are too many for a figure; at most {kinds}, {advice}")
+
+
 def _styles(groups: Sequence[str], systems: Sequence[str]) -> dict[str, dict[str, Any]]:
     """A colour, line and mark for each group, so that lines that coincide are both visible."""
-    kinds = len(PALETTE) * len(_LINES)  # the counts have no common divisor
-    if len(groups) > kinds:
-        raise UseError(
-            f"{len(groups)} groups are too many for a figure; at most {kinds}, "
-            "for example with --by protocol"
-        )
+    check_group_count(len(groups), "for example with --by protocol")
     chosen = colours_of(groups, systems)
     looks = zip(groups, cycle(_LINES), cycle(_MARKS), strict=False)
     return {

@@ -52,6 +52,13 @@ class DesignParameters:
 
 
 @dataclass(frozen=True)
+class RefinedParameters(DesignParameters):
+    """Those of an algorithm that refines without being asked to."""
+
+    refine: Annotated[bool, Meta(description="Move centres to lower the maximum degree.")] = True
+
+
+@dataclass(frozen=True)
 class OneInterval(SimulatedWorld):
     """The world of an overlay; without churn one interval says all."""
 
@@ -215,6 +222,11 @@ class CdMaxRef(Constructed):
     """CD-MAX, whose centres are then moved to lower the maximum degree (CD-MAX-Ref, 2021)."""
 
     algorithm = "cd-max-ref"
+
+    def __init__(self, net: Network, parameters: RefinedParameters, topics: int) -> None:
+        if not parameters.refine:
+            raise UseError("cd-max-ref refines: use cd-max instead of --no-refine")
+        super().__init__(net, parameters, topics)
 
 
 CLASSES: dict[str, type[Constructed]] = {

@@ -185,8 +185,8 @@ class Simulation:
     def forward(self, kind: MessageKind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
         self.observer.on_sent(peer, copy, targets)
-        onward = Copy(copy.publication, copy.hops + 1, copy.resent)
-        size = COPY_BYTES + copy.publication.size
+        onward = Copy(copy.publication, copy.hops + 1, copy.resent, copy.note)
+        size = copy.bytes
         for to in targets:
             self.send(kind, peer, to, onward, size)
 

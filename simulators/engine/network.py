@@ -67,6 +67,13 @@ class Copy(NamedTuple):
     """Links travelled to that peer; 0 at the publisher."""
     resent: bool = False
     """Whether it is sent to a peer that came too late for the first ones."""
+    note: tuple[int, ...] = ()
+    """What a protocol sends along with it, such as steps left: 8 bytes each."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size on the wire."""
+        return COPY_BYTES + self.publication.size + 8 * len(self.note)
 
 
 class Traffic:

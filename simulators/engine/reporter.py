@@ -20,7 +20,7 @@ from vizpub.reports.fields import Numbers
 from vizpub.reports.files import ReportWriter
 from vizpub.reports.records import Counters, Report, RunHeader
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.engine.network import COPY_BYTES, Copy, Links, System
+from vizpub.simulators.engine.network import Copy, Links, System
 from vizpub.simulators.world.subscriptions import Subscriptions
 
 Content = Literal["complete", "structure", "dissemination"]
@@ -162,12 +162,12 @@ class ReportLines:
         return f'{{"role":"{role}"{of_topic}}}'
 
     def _about(self, copy: Copy) -> str:
-        message, topic, publisher, size = copy.publication
+        message, topic, publisher, _ = copy.publication
         mark = ',"resent":true' if copy.resent else ""
         return (
             f'{{"message":"{message}","topic":{self._topics[topic]},'
             f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
-            f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}{mark}'
+            f'"time_us":{self._world.now},"bytes":{copy.bytes}{mark}'
         )
 
 

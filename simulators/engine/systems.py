@@ -87,6 +87,11 @@ SYSTEMS = {
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
+    "damulticast": _Entry(
+        "vizpub.simulators.protocols.damulticast.system",
+        "DaMulticast",
+        "Gossip among subscribers, up a hierarchy of topics (Baehni et al. 2004).",
+    ),
     "floodsub": _Entry(
         "vizpub.simulators.protocols.libp2p.pubsub",
         "Floodsub",
@@ -117,6 +122,11 @@ SYSTEMS = {
         "PolderCast",
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
+    "quasar": _Entry(
+        "vizpub.simulators.protocols.quasar.system",
+        "Quasar",
+        "Random walks, directed where members are near (Wong and Guha 2008).",
+    ),
     "scribe": _Entry(
         "vizpub.simulators.protocols.scribe.system",
         "Scribe",
@@ -131,6 +141,16 @@ SYSTEMS = {
         "vizpub.simulators.protocols.spidercast.system",
         "SpiderCast",
         "Neighbours that cover each topic (Chockler et al. 2007).",
+    ),
+    "stan": _Entry(
+        "vizpub.simulators.protocols.stan.system",
+        "StAN",
+        "A random overlay for each topic; they share links (Matos et al. 2010).",
+    ),
+    "vitis": _Entry(
+        "vizpub.simulators.protocols.vitis.system",
+        "Vitis",
+        "Clusters of like interests, joined by relays to a rendezvous (Rahimian et al. 2011).",
     ),
 }
 

@@ -63,3 +63,25 @@ class Simulated:
             for counted in report["control_kinds"]
             if counted["kind"] == kind
         )
+
+
+def hit_ratio(run: Simulated) -> float:
+    """The share of subscribers at the end of the interval of a publication that it reaches."""
+    first, wanted, reached = run.first_copies(), 0, 0
+    for reports in run.reports:
+        for report in reports:
+            for copy in report.get("sent", ()):
+                if copy["hops"] == 0:
+                    topic = copy["topic"]
+                    there = {one["peer"] for one in reports if topic in one.get("topics", ())}
+                    there.discard(report["peer"])
+                    wanted += len(there)
+                    reached += len(there & first[copy["message"]].keys())
+    return reached / wanted
+
+
+def relays_per_delivery(run: Simulated) -> float:
+    """Receptions at peers that do not subscribe, over first receptions at those that do."""
+    relayed = sum(not copy["subscribed"] for copy in run.received())
+    firsts = [copy for copies in run.first_copies().values() for copy in copies.values()]
+    return relayed / sum(copy["subscribed"] for copy in firsts)

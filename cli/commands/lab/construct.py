@@ -80,8 +80,7 @@ def _construct_parquet(
     design = Design(name, plan.parameters.refine)
     header = RunHeader(
         run=plan.name, protocol=plan.protocol, seed=plan.seed, interval_us=us(world.interval),
-        # An algorithm may refine without being asked to.
-        parameters={**plan.describe(), "refine": design.refines},
+        parameters=plan.describe(),
     )  # fmt: skip
     out = options.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
     if (out / "reports.parquet").exists() and not options.replace:
@@ -117,12 +116,8 @@ class _AlgorithmsGroup(LazyGroup):
         return list(ALGORITHMS)
 
     def create(self, name: str) -> Callable[..., None]:
-        from vizpub.simulators.designs.system import (
-            CLASSES,
-            DesignParameters,
-            OneInterval,
-            system_of,
-        )
+        from vizpub.simulators.designs.system import CLASSES, OneInterval, system_of
+        from vizpub.simulators.engine.systems import system_named
 
         def construct(
             settings: Settings,
@@ -142,7 +137,8 @@ class _AlgorithmsGroup(LazyGroup):
                 simulate_all(settings, system_of(name), chosen, options)
 
         construct.__doc__ = f"{CLASSES[name].__doc__}\n{_EXAMPLES.format(name=name)}"
-        construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
+        parameters_type = system_named(system_of(name)).parameters_type
+        construct.__annotations__ |= {"parameters": parameters_type, "world": OneInterval}
         return construct
 
 

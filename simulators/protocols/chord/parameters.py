@@ -45,6 +45,7 @@ class ChordParameters:
     lookup_period: Annotated[
         Duration | None, Meta(description="A peer looks up a random key once per period.")
     ] = None
+    keys: Annotated[Count, Meta(description="Random keys; each peer reports how many it owns.")] = 0
     lookup_timeout: Annotated[
         Duration, Meta(description="Time after which a lookup without an answer has failed.")
     ] = "5s"

@@ -5,8 +5,10 @@ them, and with them the owner of each key.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 from vizpub.model.errors import UseError
 
@@ -51,3 +53,32 @@ class ChordRing:
         """The first bits of the hash of a name with the salt: its position on the ring."""
         digest = hashlib.new(self.hash, (self.salt + name).encode(), usedforsecurity=False)
         return int.from_bytes(digest.digest(), "big") >> (8 * digest.digest_size - self.bits)
+
+    def draw_keys(self, count: int) -> list[int]:
+        """Random keys, ascending; the same for the same seed."""
+        random = Random(f"{self.salt}keys")
+        return sorted(random.getrandbits(self.bits) for _ in range(count))
+
+    def count_owned(self, keys: Sequence[int], virtual: int = 1) -> list[int]:
+        """The number of the ascending `keys` that each peer owns if it is on the ring `virtual`
+        times, under its own name and `peer/17/1` and so on.
+        """
+        points = [(id_, peer) for peer, id_ in enumerate(self.ids)]
+        points += [
+            (self.key(f"peer/{peer}/{copy}"), peer)
+            for peer in range(len(self.ids))
+            for copy in range(1, virtual)
+        ]
+        points.sort()
+        owned = [0] * len(self.ids)
+        for at, (id_, peer) in enumerate(points):
+            owned[peer] += count_between(keys, points[at - 1][0], id_)
+        return owned
+
+
+def count_between(keys: Sequence[int], begin: int, end: int) -> int:
+    """The number of the ascending `keys` on the ring after `begin`, up to `end`; all if the two are
+    equal.
+    """
+    count = bisect_right(keys, end) - bisect_right(keys, begin)
+    return count if begin < end else len(keys) + count

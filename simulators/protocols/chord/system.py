@@ -7,7 +7,7 @@ for a key goes to the key's successor in about ½ log₂ N hops.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from vizpub.simulators.engine.network import Network
@@ -15,6 +15,7 @@ from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.chord.lookups import LookupAnswer
 from vizpub.simulators.protocols.chord.overlay import LAYERS, ChordOverlay
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.chord.ring import count_between
 from vizpub.simulators.protocols.routing import NOBODY, Routed
 
 
@@ -28,6 +29,7 @@ class Chord(Routed):
         self._joined: list[tuple[int, int]] = []
         """(id, peer) of all that have joined: only to judge lookups."""
         super().__init__(net, lambda upcalls: ChordOverlay(net, parameters, topics, upcalls))
+        self._keys = self.routing.ring.draw_keys(parameters.keys)
         if parameters.lookup_period is not None:
             net.every(us(parameters.lookup_period), self.on_lookup_tick)
 
@@ -42,6 +44,13 @@ class Chord(Routed):
         place = bisect_left(self._joined, entry)
         if self._joined[place : place + 1] == [entry]:
             del self._joined[place]
+
+    def gauges(self, peer: int) -> Iterable[tuple[str, float]]:
+        """The keys that the peer takes for its own: those after its predecessor, up to itself."""
+        predecessor = self.routing.nodes[peer].predecessor
+        if self._keys and predecessor != NOBODY:
+            ids = self.routing.ring.ids
+            yield "keys", count_between(self._keys, ids[predecessor], ids[peer])
 
     def ready(self, peer: int) -> None:
         """See Upcalls.ready."""

@@ -8,12 +8,11 @@ that were made last. Descriptions expire, so that peers that are down do not com
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from vizpub.simulators.engine.network import HEADER_BYTES, MessageKind, Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES
-from vizpub.simulators.protocols.spidercast.parameters import SpiderCastParameters
 
 
 class Description(NamedTuple):
@@ -29,10 +28,26 @@ class Description(NamedTuple):
         return PEER_BYTES + 4 + 4 * len(self.topics)
 
 
+class ViewParameters(Protocol):
+    """What the views need to know."""
+
+    @property
+    def view(self) -> int:
+        """Peers in a view."""
+
+    @property
+    def gossip(self) -> int:
+        """Peers that a message describes."""
+
+    @property
+    def expiry(self) -> str:
+        """Age from which on a description counts no more."""
+
+
 class InterestViews:
     """The views of all peers."""
 
-    def __init__(self, net: Network, parameters: SpiderCastParameters) -> None:
+    def __init__(self, net: Network, parameters: ViewParameters) -> None:
         self.net, self.capacity = net, parameters.view
         self.gossip, self.expiry_us = parameters.gossip, us(parameters.expiry)
         self.topics: list[frozenset[int]] = [frozenset()] * net.size

@@ -129,6 +129,19 @@ class TestErrors:
         assert "own-1.5.toml" in str(caught.value)
         assert told in str(caught.value)
 
+    @pytest.mark.parametrize("kind", ["means", "series", "axis"])
+    def test_figure_of_too_many_groups_is_refused(self, tmp_path: Path, kind: str) -> None:
+        systems = "".join(f'[[systems]]\nname = "s{n}"\nsystem = "cyclon"\n' for n in range(20))
+        label = 'label = "x"\n' if kind == "axis" else ""
+        figure = (
+            f'[[figures]]\nkind = "{kind}"\nname = "f"\ncaption = "c"\nmetrics = ["links"]\n{label}'
+        )
+        more = f"{figure}{systems}[small]"
+        with pytest.raises(InputError, match=naming("figures 1", 22 if kind == "axis" else 44)):
+            read_experiment(written(tmp_path, ("[small]", more)))
+        fewer = more.replace('metrics = ["links"]', 'metrics = ["links"]\ngroups = ["s3, calm"]')
+        assert read_experiment(written(tmp_path, ("[small]", fewer))).content.figures
+
     def test_unknown_parameter_is_refused_with_its_group(self, tmp_path: Path) -> None:
         own = read_experiment(written(tmp_path, ("view = 6", "vew = 6")))
         with pytest.raises(InputError, match=naming("'own-1.5'", "one, calm", "'vew'")):
@@ -169,7 +182,7 @@ class TestErrors:
 class TestShipped:
     def test_shipped_experiments_are_these(self) -> None:
         names = ["broadcast-or-tree", "chapter-5", "chord-lookups", "chord-scribe"]
-        names += ["designed-and-grown", "dissemination", "dissemination-of-all"]
+        names += ["convergence", "designed-and-grown", "dissemination", "dissemination-of-all"]
         names += ["dissemination-under-churn", "hyparview", "survey", "table-4.3"]
         assert shipped_names() == names
 

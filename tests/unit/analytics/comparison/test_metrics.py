@@ -35,6 +35,7 @@ from vizpub.model.metrics import METRICS_OVERLAY
         ("gauges/hops", "gauges/hops", "mean of peers, then of intervals", ""),
         ("gauges/a.b-c/total", "gauges/a.b-c/total", "sum over the run", ""),
         ("gauges/per/max", "gauges/per/max", "largest of the run", ""),
+        ("gauges/a/p99", "gauges/a/p99", "percentile of peers, then mean of intervals", ""),
         ("gauges/hops/per/total", "gauges/hops/per/total", "pooled over the run", ""),
     ],
 )
@@ -71,7 +72,16 @@ def test_measure_of_a_whole_run_has_the_same_name_in_every_interval() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["component", "peers/strong_component", "present", "interval", "gauges/", "gauges/a/min"],
+    [
+        "component",
+        "peers/strong_component",
+        "present",
+        "interval",
+        "gauges/",
+        "gauges/a/min",
+        "gauges/a/p0",
+        "gauges/a/p100",
+    ],
 )
 def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
     with pytest.raises(UnknownName):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -199,6 +200,20 @@ def quotient(rows: list[Row], above: str, below: str) -> float | None:
     return sum(row[above] for row in rows) / total if total else None
 
 
+def percentile(values: list[float], share: float) -> float:
+    """By DuckDB."""
+    sql = "SELECT quantile_disc(value, ?) FROM (SELECT unnest(?) AS value)"
+    (found,) = duckdb.execute(sql, [share, values]).fetchall()[0]
+    return float(found)
+
+
+def percentile_of_intervals(rows: list[Row], share: float) -> float | None:
+    values = defaultdict(list)
+    for row in rows:
+        values[row["interval"]].append(row["value"])
+    return mean([percentile(of_one, share) for of_one in values.values()])
+
+
 def of_gauges(rows: list[Row], first: int, last: int) -> dict[str, float | None]:
     gauges = {
         name: [row for row in rows if row["gauge"] == name and first <= row["interval"] <= last]
@@ -213,6 +228,7 @@ def of_gauges(rows: list[Row], first: int, last: int) -> dict[str, float | None]
         / sum(row["value"] for row in gauges["lookups"]),
         "gauges/nonsuch": None,
         "gauges/hops/per/nonsuch": None,
+        "gauges/lookups/p99": percentile_of_intervals(gauges["lookups"], 0.99),
     }
 
 
@@ -360,6 +376,7 @@ def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
 def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Path) -> None:
     made = Made("a", 3)
     names = ("gauges/late", "gauges/hops/total", "gauges/hops/max", "gauges/hops/per/late")
+    names = (*names, "gauges/hops/p60")
     question = ComparisonRequest(names, window=(1, 4), per_interval=True)
     answer = measure_runs([made.store(tmp_path)], question)
     assert [of.over for of in answer.metrics] == [
@@ -367,6 +384,7 @@ def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Pat
         "sum of peers",
         "largest of peers",
         "pooled over peers",
+        "percentile of peers",
     ]
     for place, interval in enumerate(range(1, 5)):
         late, hops = (
@@ -378,6 +396,7 @@ def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Pat
             for name in ("late", "hops")
         )
         truth = (mean(late), sum(hops), max(hops), sum(hops) / sum(late) if late else None)
+        truth = (*truth, percentile(hops, 0.6))
         for name, value in zip(names, truth, strict=True):
             found = answer.runs[0].series[name][place]
             assert found == (value if value is None else pytest.approx(value)), name

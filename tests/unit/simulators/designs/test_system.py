@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tests.support.designs import check_overlay, example_3
 from vizpub.cli.main import app
+from vizpub.model.errors import UseError
 from vizpub.reports.files import ReportReader
 from vizpub.reports.records import Report
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
@@ -48,6 +49,15 @@ def test_reports_hold_every_edge_at_both_ends(algorithm: str, tmp_path: Path) ->
     interests = Interests([[int(t) for t in one.topics or ()] for one in reports], 12)
     check_overlay(neighbours(reports), interests, stars=algorithm != "gm")
     assert neighbours(reports) == construct(Design(algorithm), interests).neighbours
+
+
+def test_header_says_whether_the_algorithm_refines(tmp_path: Path) -> None:
+    for algorithm in ("cd-max", "cd-max-ref"):
+        plan = make_plan(system_of(algorithm), {"peers": 9, "intervals": 1}, seed=1)
+        assert plan.describe()["refine"] == (algorithm == "cd-max-ref")
+    refused = make_plan(system_of("cd-max-ref"), {"peers": 9, "refine": False}, seed=1)
+    with pytest.raises(UseError, match="--no-refine"):
+        simulate(refused, Folder(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
+from vizpub.simulators.protocols.chord.ring import ChordRing
 
 Line = dict[str, Any]
 
@@ -80,6 +81,15 @@ def test_lookups_are_counted_in_the_gauges(tmp_path: Path, how: str) -> None:
     assert counted["lookups"] == counted["lookups_answered"] == counted["true_owners"]
     assert counted["wrong_owners"] == 0
     assert 1.5 < counted["lookup_hops"] / counted["lookups"] < 2.6
+
+
+def test_key_is_reported_by_one_owner(tmp_path: Path) -> None:
+    header, reports = reported(tmp_path, keys=1000)
+    last = {report["peer"]: report["gauges"]["keys"] for report in reports[-40:]}
+    made = header["parameters"]
+    ring = ChordRing.of(40, made["bits"], 3)
+    assert sum(last.values()) == 1000
+    assert [last[str(peer)] for peer in range(40)] == ring.count_owned(ring.draw_keys(1000))
 
 
 def test_wrong_owners_and_timeouts_are_counted_under_churn(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""daMulticast: gossip up a hierarchy of topics. `system.DaMulticast` is the system."""

@@ -1,0 +1,1 @@
+"""Vitis: clusters of peers of like interests, joined by relays. `system.Vitis` is the system."""
