@@ -169,7 +169,9 @@ class RemoteRun:
             raise RunLocked(self.directory.name, owner) from error
 
     def _files(self) -> Iterator[Listed]:
-        return self.store.walk(f"{self._top}/data")
+        """All objects of the run but those by which writers know each other, and the log."""
+        known = {f"{self._top}/{name}" for name in (FILE, JOURNAL)} | {self.claim.name}
+        return (one for one in self.store.walk(self._top) if one.name not in known)
 
     def _delete(self, names: Iterable[str]) -> None:
         if names := [*names]:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.few import few
-from tests.support.object_store import Fault, Machine, Server, ingest_links
+from tests.support.hdfs import Cluster
+from tests.support.object_store import Fault, Machine, Server, in_s3, ingest_links
 from tests.support.reserved import Reserved
 from tests.support.tables import EMPTY, add, links
 from vizpub.collector.place import CollectionPlace
@@ -34,9 +35,9 @@ from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import current_manifest, open_run, run_names, runs
 from vizpub.runstore.stores import claim, objects
-from vizpub.runstore.stores.objects import Objects
 from vizpub.runstore.stores.place import RunPlace, store_of, store_of_run
 from vizpub.runstore.stores.remote import claiming
+from vizpub.runstore.stores.s3 import S3Objects
 from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing
 
 FAULTS: tuple[Fault, ...] = ("503", "slow-down", "cut", "lost", "half")
@@ -98,7 +99,8 @@ def killed_at(count: int, *, after: bool) -> Iterator[list[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("find", "fetch", "put", "put_if", "delete", "folders"):
-            patch.setattr(Objects, name, dying(getattr(Objects, name)))
+            patch.setattr(S3Objects, name, dying(getattr(S3Objects, name)))
+        patch.setattr(Cluster, "request", dying(Cluster.request))  # each step of these
         yield made
 
 
@@ -110,6 +112,7 @@ class TestWriting:
         assert run_names(elsewhere) == ["monday"]
         assert [run.name for run in runs(elsewhere)] == ["monday"]
 
+    @in_s3
     def test_list_of_runs_reads_each_once(self, workspace: Path, server: Server) -> None:
         for name in ("monday", "tuesday"):
             ingest_links(workspace, FIRST, name)
@@ -292,7 +295,7 @@ class TestCollections:
                 reserve(CollectionPlace(place.workspace, "other"))
 
 
-KILLS = [(count, after) for count in range(1, 32) for after in (False, True)]
+KILLS = [(count, after) for count in range(1, 130) for after in (False, True)]
 """At a request, and before or after it took effect; there are fewer requests."""
 
 
@@ -387,5 +390,5 @@ class TestFaults:
         self, workspace: Path, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(objects, "_PAUSES_S", ())
-        with server.failing(lambda _: "cut"), pytest.raises(ServiceError, match="s3://tests/"):
+        with server.failing(lambda _: "cut"), pytest.raises(ServiceError, match=server.top()):
             run_names(workspace)
