@@ -364,6 +364,8 @@ def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[
         claiming(directory) as remote,
     ):
         _check_there(directory, with_log=with_log and has_log)  # yet
+        if remote:
+            remote.check_not_collected()
         yield
         with as_errors_of_ours(directory):
             if directory.exists() or remote:

@@ -140,7 +140,7 @@ class HdfsObjects(Objects):
         if version is None:
             return self._create_object(path, content, new)
         before = self._list(path)
-        self._write(f"{path}/{new}", content)
+        self._write(f"{path}/{new}", content, create_parent=False)  # the object may be gone
         self._client.rename(f"{path}/{_IS}{version}", f"{path}/{_IS}{new}")
         # Whoever wrote what was there before, had read no later version: he succeeds no more.
         for status in before:
@@ -183,11 +183,11 @@ class HdfsObjects(Objects):
                 if not (is_recursive and self._list(path)):
                     return []
 
-    def _write(self, path: str, content: bytes | Path) -> None:
+    def _write(self, path: str, content: bytes | Path, *, create_parent: bool = True) -> None:
         """Write a file; it is on the disks of its data nodes then."""
         from hdfs_native import WriteOptions
 
-        options = WriteOptions(overwrite=True, create_parent=True)
+        options = WriteOptions(overwrite=True, create_parent=create_parent)
         with BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
             writer = self._client.create(path, options)
             while part := file.read(RANGE):

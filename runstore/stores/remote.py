@@ -15,18 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import bytes_below
-from vizpub.model.errors import RunLocked, ServiceError, StoreBroken
+from vizpub.model.errors import RunCollected, RunLocked, ServiceError, StoreBroken
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import is_young
 from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
-from vizpub.runstore.stores.claim import Claim, claimed, owner_of
+from vizpub.runstore.stores.claim import (
+    COLLECTOR,
+    Claim,
+    claimed,
+    collector_elsewhere,
+    owner_of,
+)
 from vizpub.runstore.stores.objects import Changed, Listed, Objects
 from vizpub.runstore.stores.place import store_of_run
 
@@ -138,6 +144,12 @@ class RemoteRun:
             with suppress(ServiceError):  # nothing depends on it
                 self.store.put(f"{self._top}/{JOURNAL}", self.directory / JOURNAL)
 
+    def check_not_collected(self) -> None:
+        """Raises: RunCollected while another machine collects the run; ServiceError."""
+        name = self.directory.name
+        if collector := collector_elsewhere(self.store, name, self.directory):
+            raise RunCollected(name, collector)
+
     def remove(self) -> None:
         """Remove the run: from the first write on it is incomplete, and at last it is gone.
 
@@ -170,7 +182,7 @@ class RemoteRun:
 
     def _files(self) -> Iterator[Listed]:
         """All objects of the run but those by which writers know each other, and the log."""
-        known = {f"{self._top}/{name}" for name in (FILE, JOURNAL)} | {self.claim.name}
+        known = {f"{self._top}/{name}" for name in (FILE, JOURNAL, COLLECTOR)} | {self.claim.name}
         return (one for one in self.store.walk(self._top) if one.name not in known)
 
     def _delete(self, names: Iterable[str]) -> None:
@@ -197,6 +209,19 @@ def claiming(directory: Path) -> Iterator[RemoteRun | None]:
         finally:
             if run.version is None:
                 run.forget_claim()
+
+
+@contextmanager
+def collecting(directory: Path) -> Iterator[None]:
+    """Let other machines know, for the length of the block, that this process collects the run
+    whose directory here this is; but a store that is away stops no collector. Raises: RunLocked.
+    """
+    store = store_of_run(directory)
+    with ExitStack() as claims:
+        with suppress(ServiceError):
+            if store:
+                claims.enter_context(claimed(store, directory.name, directory, COLLECTOR))
+        yield
 
 
 def exists(store: Objects, run: str) -> bool:

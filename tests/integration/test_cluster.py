@@ -42,8 +42,8 @@ from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.stores.s3 import S3Objects
 from vizpub.runstore.stores.place import store_of_run
+from vizpub.runstore.stores.s3 import S3Objects
 
 __all__ = ["machine", "one_server", "server", "url"]
 

@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.few import few
+from tests.support.hdfs import one_cluster
 from tests.support.ingested import ingest, ingested
 from tests.support.newcomers import called
-from tests.support.hdfs import one_cluster
-from tests.support.object_store import Fault, Machine, Server, in_s3, machine, one_server, server, url
+from tests.support.object_store import (
+    Fault,
+    Machine,
+    Server,
+    in_s3,
+    machine,
+    one_server,
+    server,
+    url,
+)
 from vizpub.ingest.pipeline import settling_request
 from vizpub.model.errors import RunLocked, ServiceError
 from vizpub.runstore.integrity import damages

@@ -1,5 +1,5 @@
-"""A real HDFS from the locked jars, at this machine's loopback: Hadoop's own cluster for tests, with a
-name node and a data node in one process. Requests of this process can fail.
+"""A real HDFS from the locked jars, at this machine's loopback: a name node and a data node in the
+process that Hadoop has for tests. Requests of this process can fail.
 """
 
 from __future__ import annotations

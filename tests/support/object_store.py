@@ -1,7 +1,8 @@
 """Workspaces in stores: in a real server of S3, and in HDFS (tests/support/hdfs.py).
 
-The server of S3 is a process of its own, behind a proxy that can make requests fail. moto honours If-Match and If-None-Match, but checks and writes without a lock between: of two
-writers at once both would succeed. So the proxy lets the writes of one object pass one by one.
+The server of S3 is a process of its own, behind a proxy that can make requests fail. moto honours
+If-Match and If-None-Match, but checks and writes without a lock between: of two writers at once
+both would succeed. So the proxy lets the writes of one object pass one by one.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     fixtures = {"s3": "one_server", "hdfs": "one_cluster"}
     server: Server = request.getfixturevalue(fixtures[request.param])
     server.let_in(monkeypatch)
-    monkeypatch.setattr(objects, "_PAUSES_S", (0.01,) * 6)
+    monkeypatch.setattr(objects, "_PAUSES_S", (0.01,) * 12)
     return server
 
 

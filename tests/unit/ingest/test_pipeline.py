@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.support.object_store import Machine, in_s3, machine, one_server, server, url
+from tests.support.object_store import Machine, machine, one_server, server, url
 from tests.support.words import naming
 from vizpub.ingest.inputs.inventory import NO_SOURCE
 from vizpub.ingest.measures.choice import NO_FRAMES, MeasurementOptions

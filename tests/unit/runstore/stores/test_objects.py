@@ -46,7 +46,9 @@ def test_lost_answer_of_a_write_on_a_condition_is_found_out(
     """After it the same write fails, by its own success."""
     version, left = store.put_if("a", b"1", None), [fault] * times
     writes = ("PUT", "WRITE", "RENAME")
-    with server.failing(lambda request: left.pop() if request.startswith(writes) and left else None):
+    with server.failing(
+        lambda request: left.pop() if request.startswith(writes) and left else None
+    ):
         store.put_if("a", b"2", version)
     found = store.find("a")
     assert found
