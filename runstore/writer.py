@@ -220,11 +220,14 @@ class RunWriter:
         if cut is None:
             return tuple(parts)
         fresh = self.fresh_directory
-        shorter = [cut_part(self.directory, name, part, cut, fresh) for part in parts]
-        for part in (one for one in shorter if one not in parts):  # tasks read it before the commit
-            self.place.share(
-                *(self.directory / part.directory / of.name for of in part.files or ())
-            )
+        shorter = [
+            one for part in parts for one in cut_part(self.directory, name, part, cut, fresh)
+        ]
+        for part in shorter:  # tasks read what is new before the commit
+            if self.directory / part.directory in self.handed_out:
+                self.place.share(
+                    *(self.directory / part.directory / of.name for of in part.files or ())
+                )
         return tuple(part for part in shorter if part.rows)
 
     def merge(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -282,12 +285,20 @@ class RunWriter:
                 durable.remove_tree(path)
 
     def _let_go(self, manifest: Manifest) -> dict[str, float]:
-        """The directories that the manifest does not name, and readers of earlier ones may read."""
+        """What the manifest does not name, and readers of earlier ones may read: directories, and
+        files in directories that it does name.
+        """
         if not (self.stored and self.stored.complete):
             return {}
+        named = manifest.directories | manifest.paths
         in_use = {*self.stored.directories, *filter(None, [self.stored.view])}
+        in_use |= {
+            path
+            for path in self.stored.paths - named
+            if path.rpartition("/")[0] in manifest.directories
+        }
         let_go = _young({**self.stored.let_go, **dict.fromkeys(in_use, time.time())})
-        return {name: at for name, at in let_go.items() if name not in manifest.directories}
+        return {name: at for name, at in let_go.items() if name not in named}
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""

@@ -85,7 +85,7 @@ class RemoteRun:
                 durable.make_directory(self.directory)
                 durable.write(self.directory / FILE, found.content.decode())
         if manifest and manifest.complete and (aged := _aged(manifest)):
-            self._delete(o.name for o in self._files() if _directory(o, self._top) in aged)
+            self._delete(o.name for o in self._files() if aged & {*_path(o, self._top)})
 
     def reserve(self, manifest: Manifest) -> None:
         """Let other machines see that the name is taken, in place of what was not complete.
@@ -125,17 +125,13 @@ class RemoteRun:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
         self.complete = True
-        named, kept = manifest.directories, manifest.directories | {*manifest.let_go}
+        kept = manifest.paths | {*manifest.let_go}
         with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
             self._delete(
                 listed.name
                 for listed in there.values()
                 if _epoch(listed, self._top) <= self.claim.content.epoch
-                and (
-                    (directory := _directory(listed, self._top)) not in kept
-                    # or of an attempt at a task that was made again
-                    or (directory in named and listed.name not in wanted)
-                )
+                and kept.isdisjoint(_path(listed, self._top))
             )
 
     def write_log(self) -> None:
@@ -261,17 +257,18 @@ def _is_outdated(directory: Path, manifest: Manifest | None) -> bool:
 
 
 def _aged(manifest: Manifest) -> set[str]:
-    """The directories that a run let go, and no reader can need."""
+    """The directories and files that a run let go, and no reader can need."""
     aged = {name for name, at in manifest.let_go.items() if not is_young(at)}
-    return aged - manifest.directories
+    return aged - manifest.directories - manifest.paths
 
 
-def _directory(listed: Listed, top: str) -> str:
-    """The directory of a file, as run.json names it."""
-    return listed.name.removeprefix(f"{top}/").rpartition("/")[0]
+def _path(listed: Listed, top: str) -> tuple[str, str]:
+    """The directory of a file and its path, as run.json names them."""
+    path = listed.name.removeprefix(f"{top}/")
+    return path.rpartition("/")[0], path
 
 
 def _epoch(listed: Listed, top: str) -> int:
     """The epoch of the claim that wrote a file; 0 for files that were copied with their names."""
-    epoch, dash, _ = _directory(listed, top).rpartition("/")[2].partition("-")
+    epoch, dash, _ = _path(listed, top)[0].rpartition("/")[2].partition("-")
     return int(epoch, 16) if dash else 0

@@ -54,6 +54,10 @@ class Server:
     fault: Callable[[str], Fault | None] = lambda _: None
     """What becomes of a request, given by method and path."""
 
+    @property
+    def is_s3(self) -> bool:
+        return self.top().startswith("s3:")
+
     def top(self) -> str:
         """The address of all workspaces."""
         raise NotImplementedError

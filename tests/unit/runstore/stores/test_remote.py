@@ -13,13 +13,14 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.few import few
-from tests.support.object_store import Fault, Machine, Server, in_s3, ingest_links
+from tests.support.object_store import Fault, Machine, Server, in_s3, ingest_links, object_of
 from tests.support.reserved import Reserved
-from tests.support.tables import EMPTY, add, links
+from tests.support.tables import EMPTY, add, links, write
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import check_format, reserve
 from vizpub.model.errors import (
@@ -32,7 +33,7 @@ from vizpub.model.errors import (
 )
 from vizpub.runstore import leftovers
 from vizpub.runstore.integrity import describe_file
-from vizpub.runstore.manifest import FILE
+from vizpub.runstore.manifest import FILE, Cut
 from vizpub.runstore.store import current_manifest, open_run, run_names, runs
 from vizpub.runstore.stores import claim, objects
 from vizpub.runstore.stores.hdfs import HdfsObjects
@@ -163,6 +164,35 @@ class TestWriting:
             entry = writer.entry_of(new, (describe_file(path),), ())
             writer.commit(replace(EMPTY, tables={"links": entry}, state="complete"))
         assert names(workspace) == named(workspace)
+
+    def test_append_sends_no_file_again_and_fetches_only_those_that_it_cuts(
+        self, machine: Machine, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rows, more, late = FIRST.sort_by("valid_to"), links(9, seed=4), Cut("valid_to", 40)
+        ingest(machine("here"), rows)
+        before = open_run(machine("elsewhere"), "monday")
+        first = [path.name for path in before.files("links")]
+        shutil.rmtree(before.directory)
+        monkeypatch.setattr(leftovers, "KEPT_SECONDS", 600)
+        with server.counting() as requests, writing(machine("elsewhere"), "monday") as writer:
+            assert writer.stored
+            writer.begin(replace(EMPTY, extends=writer.stored.identity))
+            older = writer.cut("links", writer.stored.tables["links"].parts, late)
+            entry = writer.entry(write(writer, "links", more), older)
+            assert writer.manifest
+            writer.commit(writer.manifest.with_stage("a", {"links": entry}, state="complete"))
+        of_files = [object_of(one) for one in requests if one.endswith(".parquet")]
+        assert {one for one in of_files if one.split()[1] in first} == {
+            f"{verb} {first[-1]}" for verb in ({"GET"} if server.is_s3 else {"OPEN", "READ"})
+        }
+        wanted = pa.concat_tables([rows.filter(pc.less(rows["valid_to"], 40)), more])
+        assert in_order(stored(machine("a third"))) == in_order(wanted)
+        assert in_order(before.read("links")) == in_order(rows), "for ten minutes"
+        monkeypatch.setattr(leftovers, "KEPT_SECONDS", 0)
+        with writing(machine("here"), "monday"):
+            pass
+        assert names(machine("here")) == named(machine("here"))
+        assert in_order(stored(machine("here"))) == in_order(wanted)
 
     def test_removed_run_leaves_no_object(self, machine: Machine) -> None:
         ingest(machine("here"))
