@@ -217,9 +217,8 @@ class Manifest:
         return with_own(table(name), self.own)
 
     let_go: dict[str, float] = field(default_factory=dict)
-    """Directories, and files of directories that are still named, that an earlier run.json named,
-    and when the last one that did was replaced, in seconds since 1970; who reads that one may still
-    open them."""
+    """What an earlier run.json named and this one does not (vizpub.runstore.leftovers), and when
+    the last one that did was replaced, in seconds since 1970; who reads that one may open it."""
     earlier_bytes: int = 0
     """Bytes of the files in INPUTS."""
     view: str = ""
@@ -302,11 +301,6 @@ class Manifest:
     def directories(self) -> set[str]:
         """All directories in the manifest."""
         return {part.directory for part in self.parts}
-
-    @property
-    def paths(self) -> set[str]:
-        """All files in the manifest."""
-        return {f"{part.directory}/{file.name}" for part in self.parts for file in part.files or ()}
 
     @property
     def identity(self) -> str:

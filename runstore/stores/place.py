@@ -70,7 +70,8 @@ def _parse(pattern: re.Pattern[str], workspace: Path | str, top: str) -> tuple[s
     return match[1], "/".join(names)
 
 
-def _folder_for(store: S3Objects | HdfsObjects) -> Path:
+def _folder_for(store: Objects) -> Path:
+    assert isinstance(store, S3Objects | HdfsObjects)
     place = json.dumps(asdict(store))
     digest = hashlib.blake2b(place.encode(), digest_size=10).hexdigest()
     folder = _top() / digest
@@ -124,7 +125,7 @@ def name_of(workspace: Path) -> str:
 def _read_place(folder: Path) -> Objects | None:
     if folder.parent != _top():  # a workspace of the user's that is in a folder of that name
         return None
-    place = json.loads((folder / _FILE).read_bytes())
+    place: dict[str, str] = json.loads((folder / _FILE).read_bytes())
     return S3Objects(**place) if "bucket" in place else HdfsObjects(**place)
 
 

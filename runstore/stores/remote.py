@@ -24,7 +24,7 @@ from vizpub.machine.files import bytes_below
 from vizpub.model.errors import RunCollected, RunLocked, ServiceError, StoreBroken
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
-from vizpub.runstore.leftovers import is_young
+from vizpub.runstore.leftovers import keep_young, list_files
 from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
 from vizpub.runstore.stores.claim import (
     COLLECTOR,
@@ -125,7 +125,7 @@ class RemoteRun:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
         self.complete = True
-        kept = manifest.paths | {*manifest.let_go}
+        kept = list_files(manifest) | {*manifest.let_go}
         with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
             self._delete(
                 listed.name
@@ -258,8 +258,7 @@ def _is_outdated(directory: Path, manifest: Manifest | None) -> bool:
 
 def _aged(manifest: Manifest) -> set[str]:
     """The directories and files that a run let go, and no reader can need."""
-    aged = {name for name, at in manifest.let_go.items() if not is_young(at)}
-    return aged - manifest.directories - manifest.paths
+    return {*manifest.let_go} - {*keep_young(manifest.let_go)}
 
 
 def _path(listed: Listed, top: str) -> tuple[str, str]:
