@@ -85,7 +85,8 @@ class StoredFile:
     end_crc: int | None = None
     """CRC-32 from `pages_end` on."""
     reach: dict[str, int] | None = None
-    """The greatest value of each of the columns REACH; null in old manifests."""
+    least: dict[str, int] | None = None
+    """The greatest and the least value of each of the columns REACH; null in old manifests."""
 
     def greatest(self, column: str) -> float:
         """The greatest value of a column; infinite where it is not known."""
