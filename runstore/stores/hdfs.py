@@ -33,6 +33,8 @@ _IS = "is-"
 """How the name begins that says which version is current."""
 _ATTEMPTS = "4"
 """Of hdfs-native at each request, in some ten seconds; its own default takes three minutes."""
+_LISTS = 20
+"""Tries to list what others remove meanwhile."""
 _REFUSED = re.compile("AccessControlException|InvalidToken|SaslError|GSSAPI|Kerberos", re.I)
 """What name nodes and hdfs-native say where they do not know who asks, or what he may."""
 
@@ -176,12 +178,13 @@ class HdfsObjects(Objects):
 
     def _list(self, path: str, *, is_recursive: bool = False) -> list[FileStatus]:
         """What is in a folder, or the file itself; nothing where there is neither."""
-        while True:
+        for _ in range(_LISTS):
             try:
                 return [*self._client.list_status(path, is_recursive)]
             except FileNotFoundError:  # perhaps of a folder below, which somebody removes
                 if not (is_recursive and self._list(path)):
                     return []
+        raise OSError(f"{path} changes while it is listed")
 
     def _write(self, path: str, content: bytes | Path, *, create_parent: bool = True) -> None:
         """Write a file; it is on the disks of its data nodes then."""
