@@ -64,8 +64,8 @@ class HdfsObjects(Objects):
 
     def find(self, name: str) -> Found | None:
         """Return an object; null if there is none."""
-        path, seen = self._path(name), ""
-        while (version := self._try(partial(self._version, path))) not in (None, seen):
+        path, seen = self._path(name), None
+        while (version := self._try(partial(self._version, path))) is not None and version != seen:
             with suppress(FileNotFoundError):  # another version is current by now
                 content = f"{path}/{version}" if version else path
                 return Found(self._try(partial(self._read, content)), version)

@@ -139,6 +139,18 @@ def test_write_that_comes_after_a_removal_leaves_nothing(store: HdfsObjects) -> 
     store.put_if("a", b"3", None)
 
 
+def test_object_that_is_written_on_no_condition_is_found_and_replaced(
+    store: HdfsObjects, tmp_path: Path
+) -> None:
+    for content in (b"1", b"22"):
+        (tmp_path / "file").write_bytes(content)
+        store.put("a/log", tmp_path / "file")
+        found = store.find("a/log")
+        assert found
+        assert found.content == content
+    assert [(one.name, one.size) for one in store.walk("a")] == [("a/log", 2)]
+
+
 def test_run_is_written_read_elsewhere_and_removed(machine: Machine) -> None:
     ingest_links(machine("here"), links(100, seed=1))
     elsewhere = machine("elsewhere")

@@ -69,6 +69,9 @@ def test_walk_lists_what_is_below_and_folders_what_is_in_it(store: Objects, tmp_
     (tmp_path / "file").write_bytes(b"xyz")
     for name in ("runs/a/1", "runs/a/b/2", "runs/ab/3", "other/4"):
         store.put(name, tmp_path / "file")
+    found = store.find("runs/a/1")
+    assert found
+    assert found.content == b"xyz"
     assert sorted(one.name for one in store.walk("runs/a")) == ["runs/a/1", "runs/a/b/2"]
     assert {one.size for one in store.walk("runs")} == {3}
     assert sorted(store.folders("runs")) == ["a", "ab"]
