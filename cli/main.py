@@ -217,7 +217,8 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="Folder of the runs and the local Neo4j, or s3://BUCKET/PREFIX for the runs.",
+            help="Folder of the runs and the local Neo4j; or, for the runs, s3://BUCKET/PREFIX or "
+            "hdfs://HOST:PORT/PATH.",
         ),
     ] = Path("vizpub-data"),
     s3: _StoreOptions = _StoreOptions(),

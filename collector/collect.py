@@ -48,6 +48,8 @@ from vizpub.collector.systemd import notify
 from vizpub.machine.private import open_secret
 from vizpub.model.errors import ServiceError, StoreBroken, UseError
 from vizpub.reports.records import RunHeader
+from vizpub.runstore.store import directory_of
+from vizpub.runstore.stores.remote import collecting
 
 NOTHING_REPORTED = "nothing was reported, so there is no run"
 
@@ -382,7 +384,8 @@ def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
             if request.stop and request.place.is_empty:
                 say(NOTHING_REPORTED)
                 return True
-            return asyncio.run(Collector(request, say).run())
+            with collecting(directory_of(request.place.workspace, request.place.run)):
+                return asyncio.run(Collector(request, say).run())
         finally:
             if request.place.is_empty:  # nothing needs the name
                 release(request.place)

@@ -38,7 +38,7 @@ from vizpub.machine.jvm.artifacts import cache_path, jar_set, jars
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 LABEL = "vizpub.made-of"
-EXTRAS = ("graphframes", "kafka", "s3")
+EXTRAS = ("graphframes", "hdfs", "kafka", "s3")
 """The extras of vizpub that its image has."""
 Files = Mapping[str, Path]
 """Paths in the build context, and the files to put there."""

@@ -39,7 +39,7 @@ its copy in Neo4j does not have them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_URI = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/+")
 """A path that was a URI: pathlib turns its two slashes into one."""
 
 
@@ -49,18 +49,24 @@ def check_workspace(workspace: Path) -> None:
 
     Raises: UseError.
     """
-    text = str(workspace)
-    if match := _URI.match(text):
-        kind, rest = match[1], text[match.end() :]
+    if match := _URI.match(str(workspace)):
+        kind, rest = match[1], str(workspace)[match.end() :]
         advice = (
             f"give its path: /{rest}"
             if kind.lower() == "file"
             else f"write s3://{rest}"
             if kind.lower() in ("s3", "s3a", "s3n")
-            else "runs in HDFS and in other stores are not supported; mount it, or copy the runs"
+            else "runs in other stores are not supported; mount it, or copy the runs"
         )
-        wanted = "a workspace is a folder or s3://BUCKET/PREFIX"
-        raise UseError(f"{wanted}, and {kind}://{rest} is neither: {advice}")
+        wanted = "a workspace is a folder, s3://BUCKET/PREFIX or hdfs://HOST:PORT/PATH"
+        raise UseError(f"{wanted}, and {address_of(workspace)} is none of them: {advice}")
+
+
+def address_of(workspace: Path | str) -> str:
+    """Return a workspace as users write it: with both slashes of a URI, of which pathlib drops
+    one.
+    """
+    return _URI.sub(r"\1://", str(workspace), count=1)
 
 
 def check_run_name(name: str) -> str:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from vizpub.model.errors import StoreBroken
@@ -72,6 +74,34 @@ def dataset(files: Sequence[Path], schema: pa.Schema | None = None) -> ds.Datase
     return ds.dataset([str(path) for path in files], schema=schema, format=pages)
 
 
+def select_files(part: Part, schema: pa.Schema, where: pc.Expression | None) -> Part:
+    """Return the part with those of its files that may have rows for which a condition holds. Arrow
+    decides by the ranges in run.json, as it does about row groups, and opens no file.
+    """
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    if where is None or part.files is None:
+        return part
+    known = [
+        reduce(
+            and_,
+            (
+                *(pc.field(name) <= most for name, most in (file.reach or {}).items()),
+                *(pc.field(name) >= least for name, least in (file.least or {}).items()),
+            ),
+            pc.scalar(True),
+        )
+        for file in part.files
+    ]
+    names = [file.name for file in part.files]
+    files = ds.FileSystemDataset.from_paths(
+        names, schema, ds.ParquetFileFormat(), LocalFileSystem(), known
+    )
+    selected = {fragment.path for fragment in files.get_fragments(where)}
+    return replace(part, files=tuple(file for file in part.files if file.name in selected))
+
+
 def describe_file(path: Path) -> StoredFile:
     """The entry in run.json for a Parquet file that was just written.
 
@@ -80,7 +110,9 @@ def describe_file(path: Path) -> StoredFile:
     meta, size = pq.read_metadata(path), path.stat().st_size
     end = _end_of_pages(meta) if size > SMALL_FILE else None
     end_crc = None if end is None else crc_of(path, end)
-    return StoredFile(path.name, meta.num_rows, size, crc_of(path), end, end_crc, _reach(meta))
+    ranges = _ranges(meta)
+    least, reach = ({name: of[place] for name, of in ranges.items()} for place in (0, 1))
+    return StoredFile(path.name, meta.num_rows, size, crc_of(path), end, end_crc, reach, least)
 
 
 def files_of(run: Path, part: Part, name: str) -> list[Path]:
@@ -179,20 +211,21 @@ def _check_open(path: Path, file: StoredFile, name: str) -> None:
         raise StoreBroken(str(path), OTHER_BYTES)
 
 
-def _reach(meta: pq.FileMetaData) -> dict[str, int]:
-    """The greatest value of each column of REACH, as the file's own statistics have it."""
+def _ranges(meta: pq.FileMetaData) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value of each column of REACH, by the file's statistics."""
     groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(meta.num_columns)]
-    greatest: dict[str, int] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     unclear = set()
     for column in (column for column in columns if column.path_in_schema in REACH):
         name, statistics = column.path_in_schema, column.statistics
         is_known = statistics and statistics.has_min_max and not statistics.null_count
         if is_known and isinstance(statistics.max, int):  # staged tables have messages by name
-            greatest[name] = max(statistics.max, greatest.get(name, statistics.max))
+            least, most = ranges.get(name, (statistics.min, statistics.max))
+            ranges[name] = min(statistics.min, least), max(statistics.max, most)
         else:
             unclear.add(name)
-    return {name: most for name, most in greatest.items() if name not in unclear}
+    return {name: of for name, of in ranges.items() if name not in unclear}
 
 
 def _end_of_pages(meta: pq.FileMetaData) -> int:

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
+from typing import TYPE_CHECKING
 
 from vizpub.machine.locks import (
     OF_IMPORTS,
@@ -22,6 +23,9 @@ from vizpub.machine.locks import (
     with_locks,
 )
 from vizpub.model.errors import ServiceError, UseError
+
+if TYPE_CHECKING:
+    from vizpub.runstore.manifest import Manifest
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
@@ -86,6 +90,32 @@ def _sweep_let_go(workspace: Path) -> None:
             if is_free and not is_young(mark.stat().st_mtime):
                 with writing(workspace, mark.parent.name):
                     pass
+
+
+def list_files(manifest: Manifest) -> set[str]:
+    """List the files that a manifest names, relative to the run's directory."""
+    parts = manifest.parts
+    return {f"{part.directory}/{file.name}" for part in parts for file in part.files or ()}
+
+
+def let_go(stored: Manifest, manifest: Manifest) -> dict[str, float]:
+    """Return what a manifest lets go that takes the place of the stored one, and when: directories,
+    and files of directories that it still names.
+    """
+    files = list_files(manifest)
+    cut = {
+        file
+        for file in list_files(stored) - files
+        if file.rpartition("/")[0] in manifest.directories
+    }
+    in_use = {*stored.directories, *filter(None, [stored.view]), *cut}
+    everything = keep_young({**stored.let_go, **dict.fromkeys(in_use, time.time())})
+    return {name: at for name, at in everything.items() if name not in manifest.directories | files}
+
+
+def keep_young(let_go: dict[str, float]) -> dict[str, float]:
+    """Return the part of what was let go that readers may still need."""
+    return {name: at for name, at in let_go.items() if is_young(at)}
 
 
 def is_young(at: float) -> bool:

@@ -85,7 +85,8 @@ class StoredFile:
     end_crc: int | None = None
     """CRC-32 from `pages_end` on."""
     reach: dict[str, int] | None = None
-    """The greatest value of each of the columns REACH; null in old manifests."""
+    least: dict[str, int] | None = None
+    """The greatest and the least value of each of the columns REACH; null in old manifests."""
 
     def greatest(self, column: str) -> float:
         """The greatest value of a column; infinite where it is not known."""
@@ -217,8 +218,8 @@ class Manifest:
         return with_own(table(name), self.own)
 
     let_go: dict[str, float] = field(default_factory=dict)
-    """Directories that an earlier run.json named, and when the last one that did was replaced, in
-    seconds since 1970; who reads that one may still open them."""
+    """What an earlier run.json named and this one does not (vizpub.runstore.leftovers), and when
+    the last one that did was replaced, in seconds since 1970; who reads that one may open it."""
     earlier_bytes: int = 0
     """Bytes of the files in INPUTS."""
     view: str = ""

@@ -20,6 +20,7 @@ from vizpub.runstore import durable
 from vizpub.runstore.integrity import PARQUET, describe_file, files_of, stored_schema
 from vizpub.runstore.manifest import Cut, Manifest, Part, StoredFile, TableEntry
 from vizpub.runstore.store import StoredTable, reading
+from vizpub.runstore.stores.place import store_of_run
 
 Fresh = Callable[[str], Path]
 """Gives a new directory for a table, which is not there yet."""
@@ -69,9 +70,9 @@ class TableFile:
             self._rows = 0
 
 
-def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
+def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> tuple[Part, ...]:
     """The part of a table with the rows that the cut leaves. Files with only such rows stay as they
-    are, in a new directory if there are others.
+    are, in a new directory if there are others; in a store, where they are: it has no links.
 
     Raises: StoreBroken, OSError.
     """
@@ -80,9 +81,14 @@ def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
         files = tuple(map(describe_file, files_of(run, part, name)))
     unchanged = tuple(file for file in files if file.greatest(cut.column) < cut.below)
     if unchanged == files:
-        return part
+        return (part,)
     directory = fresh(name)
     directory.mkdir(parents=True)
+    others = replace(part, files=tuple(file for file in files if file not in unchanged))
+    left = pc.field(cut.column) < cut.below
+    if store_of_run(run):
+        kept = Part(part.directory, sum(file.rows for file in unchanged), unchanged)
+        return kept, _part(run, directory, _write_rows(run, name, [others], directory, left))
     for path in files_of(run, replace(part, files=unchanged), name):
         try:
             durable.link(path, directory / path.name)
@@ -90,9 +96,8 @@ def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
             if error.errno in FULL:
                 raise
             shutil.copyfile(path, directory / path.name)
-    others = replace(part, files=tuple(file for file in files if file not in unchanged))
-    files_made = _write_rows(run, name, [others], directory, pc.field(cut.column) < cut.below)
-    return _part(run, directory, (*unchanged, *files_made))
+    made = _write_rows(run, name, [others], directory, left)
+    return (_part(run, directory, (*unchanged, *made)),)
 
 
 def join_parts(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Part:

@@ -33,7 +33,7 @@ from vizpub.model.errors import (
 )
 from vizpub.model.run import Boundary, RunFacts, check_run_name
 from vizpub.model.tables import table
-from vizpub.runstore.integrity import dataset, files_of
+from vizpub.runstore.integrity import dataset, files_of, select_files
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in
 from vizpub.runstore.stores.place import folder_of, name_of, store_of, store_of_run
 
@@ -64,8 +64,8 @@ class StoredTable:
             recent = pc.field(since.column) >= since.least
             where = recent if where is None else where & recent
         for part in self.parts:
-            reaching = part.reaching(since) if since else part
-            if files := files_of(self.directory, reaching, self.name):
+            selected = select_files(part, self.schema, where)
+            if files := files_of(self.directory, selected, self.name):
                 stored, rows = dataset(files, self.schema), 0
                 with reading(*files):
                     for batch in stored.to_batches(columns=columns, filter=where):

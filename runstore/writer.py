@@ -8,7 +8,6 @@ cut either the old or the new run is complete; see vizpub.runstore.durable.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from vizpub.runstore import durable, views
 from vizpub.runstore.changes import PENDING, identity_to_replace, pending
 from vizpub.runstore.collection import Collected, check_owner
 from vizpub.runstore.integrity import describe_file
-from vizpub.runstore.leftovers import LET_GO, is_young
+from vizpub.runstore.leftovers import LET_GO, keep_young, let_go
 from vizpub.runstore.manifest import (
     FILE,
     Cut,
@@ -160,7 +159,9 @@ class RunWriter:
         """
         if manifest.complete:
             view = "" if self.remote else views.make(self.directory, manifest)
-            manifest = replace(manifest, view=view, let_go=self._let_go(manifest))
+            before = self.stored if self.stored and self.stored.complete else None
+            released = let_go(before, manifest) if before else {}
+            manifest = replace(manifest, view=view, let_go=released)
             # A kill may come at once: the next command then shows the view.
             _touch(self.directory / LET_GO, 0)
         folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
@@ -220,11 +221,14 @@ class RunWriter:
         if cut is None:
             return tuple(parts)
         fresh = self.fresh_directory
-        shorter = [cut_part(self.directory, name, part, cut, fresh) for part in parts]
-        for part in (one for one in shorter if one not in parts):  # tasks read it before the commit
-            self.place.share(
-                *(self.directory / part.directory / of.name for of in part.files or ())
-            )
+        shorter = [
+            one for part in parts for one in cut_part(self.directory, name, part, cut, fresh)
+        ]
+        for part in shorter:  # tasks read what is new before the commit
+            if self.directory / part.directory in self.handed_out:
+                self.place.share(
+                    *(self.directory / part.directory / of.name for of in part.files or ())
+                )
         return tuple(part for part in shorter if part.rows)
 
     def merge(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -255,12 +259,12 @@ class RunWriter:
             views.show(self.directory, self.stored)
         manifests = [m for m in (self.stored, self.manifest, change) if m]
         in_use = {name for m in manifests for name in (*m.directories, m.view)}
-        let_go = _young(self.stored.let_go) if self.stored else {}
-        if let_go:
-            _touch(self.directory / LET_GO, max(let_go.values()))
+        released = keep_young(self.stored.let_go) if self.stored else {}
+        if released:
+            _touch(self.directory / LET_GO, max(released.values()))
         else:
             (self.directory / LET_GO).unlink(missing_ok=True)
-        directories = {f"{self.directory}/{name}" for name in in_use | {*let_go}}
+        directories = {f"{self.directory}/{name}" for name in in_use | {*released}}
         self._remove_all_but(directories | {*map(str, self.handed_out)})
 
     def _remove_all_but(self, in_use: set[str]) -> None:
@@ -281,14 +285,6 @@ class RunWriter:
             if path.is_dir() and not any(path.iterdir()):
                 durable.remove_tree(path)
 
-    def _let_go(self, manifest: Manifest) -> dict[str, float]:
-        """The directories that the manifest does not name, and readers of earlier ones may read."""
-        if not (self.stored and self.stored.complete):
-            return {}
-        in_use = {*self.stored.directories, *filter(None, [self.stored.view])}
-        let_go = _young({**self.stored.let_go, **dict.fromkeys(in_use, time.time())})
-        return {name: at for name, at in let_go.items() if name not in manifest.directories}
-
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""
         self.synced |= manifest.directories
@@ -304,11 +300,6 @@ def _folders(directory: Path) -> list[str]:
     with suppress(FileNotFoundError), os.scandir(str(directory)) as entries:
         return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     return []
-
-
-def _young(let_go: dict[str, float]) -> dict[str, float]:
-    """The directories that readers may still need."""
-    return {name: at for name, at in let_go.items() if is_young(at)}
 
 
 def _touch(path: Path, at: float) -> None:
@@ -364,6 +355,8 @@ def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[
         claiming(directory) as remote,
     ):
         _check_there(directory, with_log=with_log and has_log)  # yet
+        if remote:
+            remote.check_not_collected()
         yield
         with as_errors_of_ours(directory):
             if directory.exists() or remote:

@@ -1,5 +1,5 @@
 """The locked jars that vizpub runs (Neo4j, GraphFrames), and those that only its tests run (Gephi's
-toolkit, a broker of Kafka).
+toolkit, a broker of Kafka, an HDFS).
 
 `jars` returns the files of a set, and fetches missing ones into the user's cache. A file is moved
 there atomically after a check of its sha256, so later starts only check names and sizes. Files

@@ -22,6 +22,8 @@ from vizpub.model.errors import RunLocked, ServiceError
 from vizpub.runstore.stores.objects import Changed, Found, Objects
 
 FILE = "claim.json"
+COLLECTOR = "collector.json"
+"""The claim of a collector, which it holds between its appends, too."""
 LEASE_S = 60.0
 """A claim that was not renewed for so long is no more."""
 RENEWED_S = 15.0
@@ -56,12 +58,13 @@ class Claim:
     run: str
     content: Content
     version: str
+    file: str = FILE
     _lock: Lock = field(default_factory=Lock)
 
     @property
     def name(self) -> str:
         """The name of its object."""
-        return name_of_claim(self.run)
+        return name_of_claim(self.run, self.file)
 
     def renew(self, *, released: bool = False) -> None:
         """Renew the claim. Raises: RunLocked if it was taken, ServiceError."""
@@ -76,12 +79,12 @@ class Claim:
 
 
 @contextmanager
-def claimed(store: Objects, run: str, directory: Path) -> Iterator[Claim]:
+def claimed(store: Objects, run: str, directory: Path, file: str = FILE) -> Iterator[Claim]:
     """Hold the claim on a run for the length of the block; `directory` is the run's on this
     machine, which only this process writes. Raises: RunLocked, ServiceError.
     """
-    host, found = os.uname().nodename, store.find(name_of_claim(run))
-    place, before = f"{host}:{directory}", _decode(found)
+    host, found = os.uname().nodename, store.find(name_of_claim(run, file))
+    place, before = _place_of(directory), _decode(found)
     if before and before.is_held(place):
         raise RunLocked(run, before.owner)
     now = time.time()
@@ -89,10 +92,10 @@ def claimed(store: Objects, run: str, directory: Path) -> Iterator[Claim]:
     content = Content(f"process {os.getpid()} on {host}", place, epoch, now, uuid4().hex)
     version = found.version if found else None
     try:
-        version = store.put_if(name_of_claim(run), _encode(content), version)
+        version = store.put_if(name_of_claim(run, file), _encode(content), version)
     except Changed as error:
         raise RunLocked(run, owner_of(error.there)) from error
-    claim, ended = Claim(store, run, content, version), Event()
+    claim, ended = Claim(store, run, content, version, file), Event()
 
     def keep() -> None:
         with suppress(RunLocked):  # who commits, renews it before
@@ -111,9 +114,20 @@ def claimed(store: Objects, run: str, directory: Path) -> Iterator[Claim]:
             claim.renew(released=True)
 
 
-def name_of_claim(run: str) -> str:
+def name_of_claim(run: str, file: str = FILE) -> str:
     """The name of the object with the claim on a run."""
-    return f"runs/{run}/{FILE}"
+    return f"runs/{run}/{file}"
+
+
+def collector_elsewhere(store: Objects, run: str, directory: Path) -> str:
+    """The collector of a run on another machine, in words; empty where none collects."""
+    found = store.find(name_of_claim(run, COLLECTOR))
+    content = _decode(found)
+    return content.owner if content and content.is_held(_place_of(directory)) else ""
+
+
+def _place_of(directory: Path) -> str:
+    return f"{os.uname().nodename}:{directory}"
 
 
 def owner_of(found: Found | None) -> str:

@@ -1,4 +1,4 @@
-"""Workspaces in an object store, and the folder that each of them has on this machine.
+"""Workspaces in a store (S3, HDFS), and the folder that each of them has on this machine.
 
 The folder is a workspace as any other. It holds copies of the runs' files, so that all that reads
 a run reads local files (vizpub.runstore.stores.copies), and what a command makes before it is in
@@ -20,48 +20,58 @@ from vizpub.machine.files import as_errors_of_ours
 from vizpub.machine.modules import needing_extra
 from vizpub.machine.private import make_private, replace_text
 from vizpub.model.errors import UseError
-from vizpub.model.run import check_workspace
+from vizpub.model.run import address_of, check_workspace
+from vizpub.runstore.stores.hdfs import HdfsObjects
 from vizpub.runstore.stores.objects import Objects
+from vizpub.runstore.stores.s3 import S3Objects
 
 STORES = "stores"
 """The folder of these folders in the cache."""
 _FILE = "store.json"
 _S3 = re.compile(r"s3:/+([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/+(.*))?")
-"""An address, whose two slashes pathlib turns into one."""
+_HDFS = re.compile(r"hdfs:/+([A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?)(?:/+(.*))?")
+"""Addresses, whose two slashes pathlib turns into one."""
 _PREFIX = re.compile(r"[A-Za-z0-9._=+@-]+")
 
 
 def folder_of(workspace: Path | str, endpoint: str = "", region: str = "") -> Path:
-    """The folder of a workspace: its own, or the one that stands for a workspace in S3 here.
+    """The folder of a workspace: its own, or the one that stands for a workspace in a store here.
 
     Raises: UseError for another URI, for a prefix that no workspace can have, and without the
-    extra `s3`.
+    extra `s3` or `hdfs`.
     """
-    text = str(workspace)
-    if not text.startswith("s3:/"):
-        check_workspace(Path(workspace))
-        return Path(workspace)
-    match = _S3.fullmatch(text)
+    kind = str(workspace).partition(":/")[0]
+    environ = os.environ.get
+    if kind == "s3":
+        bucket, prefix = _parse(_S3, workspace, "s3://BUCKET")
+        with needing_extra("s3", "a workspace in S3"):
+            import obstore  # noqa: F401
+        endpoint = endpoint or environ("AWS_ENDPOINT_URL_S3") or environ("AWS_ENDPOINT_URL") or ""
+        region = region or environ("AWS_REGION") or environ("AWS_DEFAULT_REGION") or ""
+        return _folder_for(S3Objects(bucket, prefix, endpoint, region))
+    if kind == "hdfs":
+        authority, prefix = _parse(_HDFS, workspace, "hdfs://HOST:PORT")
+        with needing_extra("hdfs", "a workspace in HDFS"):
+            import hdfs_native  # noqa: F401
+        return _folder_for(HdfsObjects(authority, prefix))
+    check_workspace(Path(workspace))
+    return Path(workspace)
+
+
+def _parse(pattern: re.Pattern[str], workspace: Path | str, top: str) -> tuple[str, str]:
+    """The store and the prefix of an address that begins like `top`."""
+    match = pattern.fullmatch(str(workspace))
     names = [name for name in (match[2] or "").split("/") if name] if match else []
     if not match or not all(_PREFIX.fullmatch(name) and name.strip(".") for name in names):
         raise UseError(
-            f"{text} is no address of a workspace: write s3://BUCKET or s3://BUCKET/PREFIX, with "
-            "letters, digits and the signs . _ = + @ - in the prefix"
+            f"{address_of(workspace)} is no address of a workspace: write {top} or {top}/PREFIX, "
+            "with letters, digits and the signs . _ = + @ - in the prefix"
         )
-    with needing_extra("s3", "a workspace in S3"):
-        import obstore  # noqa: F401
-    environ = os.environ.get
-    return _folder_for(
-        Objects(
-            match[1],
-            "/".join(names),
-            endpoint or environ("AWS_ENDPOINT_URL_S3") or environ("AWS_ENDPOINT_URL") or "",
-            region or environ("AWS_REGION") or environ("AWS_DEFAULT_REGION") or "",
-        )
-    )
+    return match[1], "/".join(names)
 
 
 def _folder_for(store: Objects) -> Path:
+    assert isinstance(store, S3Objects | HdfsObjects)
     place = json.dumps(asdict(store))
     digest = hashlib.blake2b(place.encode(), digest_size=10).hexdigest()
     folder = _top() / digest
@@ -115,7 +125,8 @@ def name_of(workspace: Path) -> str:
 def _read_place(folder: Path) -> Objects | None:
     if folder.parent != _top():  # a workspace of the user's that is in a folder of that name
         return None
-    return Objects(**json.loads((folder / _FILE).read_bytes()))
+    place: dict[str, str] = json.loads((folder / _FILE).read_bytes())
+    return S3Objects(**place) if "bucket" in place else HdfsObjects(**place)
 
 
 def _top() -> Path:

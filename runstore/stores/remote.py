@@ -15,18 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import bytes_below
-from vizpub.model.errors import RunLocked, ServiceError, StoreBroken
+from vizpub.model.errors import RunCollected, RunLocked, ServiceError, StoreBroken
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
-from vizpub.runstore.leftovers import is_young
+from vizpub.runstore.leftovers import keep_young, list_files
 from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
-from vizpub.runstore.stores.claim import Claim, claimed, owner_of
+from vizpub.runstore.stores.claim import (
+    COLLECTOR,
+    Claim,
+    claimed,
+    collector_elsewhere,
+    owner_of,
+)
 from vizpub.runstore.stores.objects import Changed, Listed, Objects
 from vizpub.runstore.stores.place import store_of_run
 
@@ -79,7 +85,7 @@ class RemoteRun:
                 durable.make_directory(self.directory)
                 durable.write(self.directory / FILE, found.content.decode())
         if manifest and manifest.complete and (aged := _aged(manifest)):
-            self._delete(o.name for o in self._files() if _directory(o, self._top) in aged)
+            self._delete(o.name for o in self._files() if aged & {*_path(o, self._top)})
 
     def reserve(self, manifest: Manifest) -> None:
         """Let other machines see that the name is taken, in place of what was not complete.
@@ -119,17 +125,13 @@ class RemoteRun:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
         self.complete = True
-        named, kept = manifest.directories, manifest.directories | {*manifest.let_go}
+        kept = list_files(manifest) | {*manifest.let_go}
         with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
             self._delete(
                 listed.name
                 for listed in there.values()
                 if _epoch(listed, self._top) <= self.claim.content.epoch
-                and (
-                    (directory := _directory(listed, self._top)) not in kept
-                    # or of an attempt at a task that was made again
-                    or (directory in named and listed.name not in wanted)
-                )
+                and kept.isdisjoint(_path(listed, self._top))
             )
 
     def write_log(self) -> None:
@@ -137,6 +139,12 @@ class RemoteRun:
         if self.complete and (self.directory / JOURNAL).is_file():
             with suppress(ServiceError):  # nothing depends on it
                 self.store.put(f"{self._top}/{JOURNAL}", self.directory / JOURNAL)
+
+    def check_not_collected(self) -> None:
+        """Raises: RunCollected while another machine collects the run; ServiceError."""
+        name = self.directory.name
+        if collector := collector_elsewhere(self.store, name, self.directory):
+            raise RunCollected(name, collector)
 
     def remove(self) -> None:
         """Remove the run: from the first write on it is incomplete, and at last it is gone.
@@ -169,7 +177,9 @@ class RemoteRun:
             raise RunLocked(self.directory.name, owner) from error
 
     def _files(self) -> Iterator[Listed]:
-        return self.store.walk(f"{self._top}/data")
+        """All objects of the run but those by which writers know each other, and the log."""
+        known = {f"{self._top}/{name}" for name in (FILE, JOURNAL, COLLECTOR)} | {self.claim.name}
+        return (one for one in self.store.walk(self._top) if one.name not in known)
 
     def _delete(self, names: Iterable[str]) -> None:
         if names := [*names]:
@@ -195,6 +205,19 @@ def claiming(directory: Path) -> Iterator[RemoteRun | None]:
         finally:
             if run.version is None:
                 run.forget_claim()
+
+
+@contextmanager
+def collecting(directory: Path) -> Iterator[None]:
+    """Let other machines know, for the length of the block, that this process collects the run
+    whose directory here this is; but a store that is away stops no collector. Raises: RunLocked.
+    """
+    store = store_of_run(directory)
+    with ExitStack() as claims:
+        with suppress(ServiceError):
+            if store:
+                claims.enter_context(claimed(store, directory.name, directory, COLLECTOR))
+        yield
 
 
 def exists(store: Objects, run: str) -> bool:
@@ -234,17 +257,17 @@ def _is_outdated(directory: Path, manifest: Manifest | None) -> bool:
 
 
 def _aged(manifest: Manifest) -> set[str]:
-    """The directories that a run let go, and no reader can need."""
-    aged = {name for name, at in manifest.let_go.items() if not is_young(at)}
-    return aged - manifest.directories
+    """The directories and files that a run let go, and no reader can need."""
+    return {*manifest.let_go} - {*keep_young(manifest.let_go)}
 
 
-def _directory(listed: Listed, top: str) -> str:
-    """The directory of a file, as run.json names it."""
-    return listed.name.removeprefix(f"{top}/").rpartition("/")[0]
+def _path(listed: Listed, top: str) -> tuple[str, str]:
+    """The directory of a file and its path, as run.json names them."""
+    path = listed.name.removeprefix(f"{top}/")
+    return path.rpartition("/")[0], path
 
 
 def _epoch(listed: Listed, top: str) -> int:
     """The epoch of the claim that wrote a file; 0 for files that were copied with their names."""
-    epoch, dash, _ = _directory(listed, top).rpartition("/")[2].partition("-")
+    epoch, dash, _ = _path(listed, top)[0].rpartition("/")[2].partition("-")
     return int(epoch, 16) if dash else 0

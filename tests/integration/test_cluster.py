@@ -28,13 +28,22 @@ from tests.integration.test_simulate import check_seeds
 from tests.integration.test_store_commands import write_reports
 from tests.support.ingested import TRACES, Store
 from tests.support.installed import install_into
-from tests.support.object_store import BUCKET, Machine, Server, machine, one_server, server, url
+from tests.support.object_store import (
+    BUCKET,
+    Machine,
+    S3Server,
+    in_s3,
+    machine,
+    one_server,
+    server,
+    url,
+)
 from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.stores.objects import Objects
 from vizpub.runstore.stores.place import store_of_run
+from vizpub.runstore.stores.s3 import S3Objects
 
 __all__ = ["machine", "one_server", "server", "url"]
 
@@ -284,13 +293,14 @@ def test_run_by_the_wheel_equals_that_of_one_machine(
     check_same(stored(LINKS, links), by_wheel)
 
 
+@in_s3
 class TestStore:
     """Driver and workers share an object store, and nothing else: each has a cache of its own."""
 
     @pytest.fixture
-    def reports(self, server: Server, tmp_path: Path) -> list[str]:
+    def reports(self, server: S3Server, tmp_path: Path) -> list[str]:
         """Input in the store, in two files that continue each other."""
-        store = Objects(BUCKET, "input", server.endpoint)
+        store = S3Objects(BUCKET, "input", server.endpoint)
         host = store.endpoint.removeprefix("http://")
         for path in (write_reports(tmp_path, range(3)), write_reports(tmp_path, range(3, 6))):
             store.put(path.name, path)

@@ -15,7 +15,7 @@ import pytest
 import vizpub.ingest.measures.percolation
 from tests.support.faults import stopping
 from tests.support.ingested import copied
-from tests.support.object_store import Machine, machine, one_server, server, url
+from tests.support.object_store import Machine, in_s3, machine, one_server, server, url
 from tests.support.words import naming
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
@@ -149,6 +149,7 @@ def test_blocks_in_tasks_make_the_same_rows(
     assert rows(vizpub_here, workspace, "metrics gossip percolation") == here
 
 
+@in_s3
 def test_block_is_measured_on_a_machine_that_shares_only_the_store(
     ingested: StoredRun, machine: Machine
 ) -> None:

@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.few import few
+from tests.support.hdfs import one_cluster
 from tests.support.ingested import ingest, ingested
 from tests.support.newcomers import called
-from tests.support.object_store import Fault, Machine, Server, machine, one_server, server, url
+from tests.support.object_store import (
+    Fault,
+    Machine,
+    Server,
+    in_s3,
+    machine,
+    one_server,
+    server,
+    url,
+)
 from vizpub.ingest.pipeline import settling_request
 from vizpub.model.errors import RunLocked, ServiceError
 from vizpub.runstore.integrity import damages
@@ -27,7 +37,7 @@ from vizpub.runstore.writer import remove_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_server", "server", "url"]
+__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 
 FAULTS: tuple[Fault, ...] = ("503", "slow-down", "cut", "lost", "half")
 QUESTIONS = (
@@ -62,6 +72,7 @@ def test_questions_get_the_same_answers_from_a_store(
         assert answers[0] == answers[1], question
 
 
+@in_s3
 @pytest.mark.parametrize(
     ("question", "most"), [("metrics lab", 2), ("topic lab TOPIC --at 2s", 6), ("topic lab", 8)]
 )

@@ -1,7 +1,8 @@
-"""A real server of S3 in a process of its own, behind a proxy that can make requests fail.
+"""Workspaces in stores: in a real server of S3, and in HDFS (tests/support/hdfs.py).
 
-moto honours If-Match and If-None-Match, but checks and writes without a lock between: of two
-writers at once both would succeed. So the proxy lets the writes of one object pass one by one.
+The server of S3 is a process of its own, behind a proxy that can make requests fail. moto honours
+If-Match and If-None-Match, but checks and writes without a lock between: of two writers at once
+both would succeed. So the proxy lets the writes of one object pass one by one.
 """
 
 from __future__ import annotations
@@ -44,23 +45,26 @@ BUCKET = "tests"
 _HOP = ("connection", "transfer-encoding", "content-length", "server", "date")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Server:
-    """The server behind its proxy."""
+    """A store whose requests can fail."""
 
-    port: int
-    proxy: ThreadingHTTPServer
     requests: list[str] = field(default_factory=list)
     """Method and path of each request that came."""
     fault: Callable[[str], Fault | None] = lambda _: None
     """What becomes of a request, given by method and path."""
-    writes: defaultdict[str, threading.Lock] = field(
-        default_factory=lambda: defaultdict(threading.Lock)
-    )
 
     @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.proxy.server_address[1]}"
+    def is_s3(self) -> bool:
+        return self.top().startswith("s3:")
+
+    def top(self) -> str:
+        """The address of all workspaces."""
+        raise NotImplementedError
+
+    def let_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Let this process be one of its users."""
+        raise NotImplementedError
 
     @contextmanager
     def failing(self, fault: Callable[[str], Fault | None]) -> Iterator[None]:
@@ -78,6 +82,29 @@ class Server:
         yield seen
         seen += self.requests[first:]
 
+
+@dataclass
+class S3Server(Server):
+    """The server behind its proxy."""
+
+    port: int
+    proxy: ThreadingHTTPServer
+    writes: defaultdict[str, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.proxy.server_address[1]}"
+
+    def top(self) -> str:
+        return f"s3://{BUCKET}"
+
+    def let_in(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "a secret of tests")
+        patch.setenv("AWS_ENDPOINT_URL", self.endpoint)
+
     def make_bucket(self, name: str) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request("PUT", f"/{name}")
@@ -89,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Hands a request on, or lets it fail."""
 
     protocol_version = "HTTP/1.1"
-    at: Server
+    at: S3Server
 
     def _hand_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -148,14 +175,14 @@ class _Proxy(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving() -> Iterator[S3Server]:
     """A server, for the length of the block."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     handler = type("Handler", (_Handler,), {})
     proxy = _Proxy(("127.0.0.1", 0), handler)
-    handler.at = server = Server(port, proxy)
+    handler.at = server = S3Server(port, proxy)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     try:
         _wait_for(port)
@@ -182,28 +209,30 @@ def _wait_for(port: int) -> None:
 
 
 @pytest.fixture(scope="session")
-def one_server() -> Iterator[Server]:
+def one_server() -> Iterator[S3Server]:
     with serving() as server:
         server.make_bucket(BUCKET)
         yield server
 
 
-@pytest.fixture
-def server(one_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "somebody",
-        "AWS_SECRET_ACCESS_KEY": "a secret of tests",
-        "AWS_ENDPOINT_URL": one_server.endpoint,
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(objects, "_PAUSES_S", (0.01,) * 6)
-    return one_server
+@pytest.fixture(params=["s3", pytest.param("hdfs", marks=pytest.mark.long)])
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """Each store in turn, unless the test has chosen one by `in_s3` or `in_hdfs`."""
+    fixtures = {"s3": "one_server", "hdfs": "one_cluster"}
+    server: Server = request.getfixturevalue(fixtures[request.param])
+    server.let_in(monkeypatch)
+    monkeypatch.setattr(objects, "_PAUSES_S", (0.01,) * 12)
+    return server
+
+
+in_s3 = pytest.mark.parametrize("server", ["s3"], indirect=True)
+in_hdfs = pytest.mark.parametrize("server", ["hdfs"], indirect=True)
 
 
 @pytest.fixture
-def url() -> str:
+def url(server: Server) -> str:
     """An empty workspace."""
-    return f"s3://{BUCKET}/{uuid4().hex}/ws"
+    return f"{server.top()}/{uuid4().hex}/ws"
 
 
 @pytest.fixture

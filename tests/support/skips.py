@@ -15,7 +15,7 @@ LISTED = {
     r"no (node|go|rustc|javac|Rscript): |polars is absent":
         "what other programs read and other languages report is not fetched for a test",
     r"no promtool: ": "it is a part of Prometheus, which is not fetched for a test",
-    r"no Kafka: ": "its jars are for tests only, and no mirror may have them",
+    r"no (Kafka|HDFS): ": "its jars are for tests only, and no mirror may have them",
     r"GraphFrames' jars are not here": "they are an extra that is fetched when asked for",
     r"the extra py2neo is not installed": "it is no part of the locked environment",
     r"VIZPUB_DATA |is not in VIZPUB_DATA|/.* is absent": "data under other licences is not shipped",

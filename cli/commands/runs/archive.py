@@ -54,7 +54,10 @@ def copy(
     settings: Settings,
     run: RunName,
     workspace: Annotated[
-        str, typer.Argument(metavar="WORKSPACE", help="Folder, or s3://BUCKET/PREFIX.")
+        str,
+        typer.Argument(
+            metavar="WORKSPACE", help="Folder, s3://BUCKET/PREFIX or hdfs://HOST:PORT/PATH."
+        ),
     ],
     name: Annotated[
         str | None,

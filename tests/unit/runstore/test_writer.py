@@ -583,10 +583,10 @@ class TestReaders:
     def hours(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         """Turns the clock on by so many hours."""
         monkeypatch.setattr(leftovers, "KEPT_SECONDS", 600)
-        now = writer_module.time.time()
+        now = leftovers.time.time()
 
         def turn(by: float) -> None:
-            monkeypatch.setattr(writer_module.time, "time", lambda: now + by * 3600)
+            monkeypatch.setattr(leftovers.time, "time", lambda: now + by * 3600)
 
         return turn
 
@@ -660,7 +660,7 @@ class TestReaders:
         before = everything(run.directory)
         hours(1000)
         self.replaced(tmp_path, 2)
-        later = writer_module.time.time()
+        later = leftovers.time.time()
         os.utime(run.directory / LET_GO, (later, later))
         assert before < everything(run.directory)
         hours(0)

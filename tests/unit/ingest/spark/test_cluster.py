@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.object_store import BUCKET, Server, one_server, server
+from tests.support.object_store import BUCKET, S3Server, in_s3, one_server, server
 from vizpub.ingest.spark.cluster import (
     _find_faults,
     _probe_from_executor,
@@ -13,7 +13,7 @@ from vizpub.ingest.spark.cluster import (
     is_local,
 )
 from vizpub.runstore.stores import objects
-from vizpub.runstore.stores.objects import Objects
+from vizpub.runstore.stores.s3 import S3Objects
 
 __all__ = ["one_server", "server"]
 
@@ -64,11 +64,12 @@ def test_folder_that_an_executor_cannot_write_is_a_fault(tmp_path: Path) -> None
     assert faults(probe, [_probe_from_executor(str(probe), 0)]) == ["Permission denied"]
 
 
+@in_s3
 def test_store_that_an_executor_cannot_use_is_a_fault(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "_PAUSES_S", ())
-    store = Objects(BUCKET, "ws", server.endpoint)
+    store = S3Objects(BUCKET, "ws", server.endpoint)
     assert _probe_store(store, "probe", 1)[1] == ""
     assert store.find("probe-1")
     with server.failing(lambda _: "expired"):

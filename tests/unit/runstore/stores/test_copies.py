@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 
 from tests.support.object_store import Machine, Server, ingest_links, object_of
@@ -34,11 +36,35 @@ def copies(run: StoredRun) -> list[Path]:
 def test_files_are_fetched_once_and_by_their_names(run: StoredRun, server: Server) -> None:
     with server.counting() as requests:
         assert run.read("links").num_rows == 100
+    read = [request for request in requests if request.startswith(("GET", "READ"))]
     assert {object_of(request)[-8:] for request in requests} == {".parquet"}
-    assert len(requests) == len(copies(run)) == 3
+    assert len(read) == len(copies(run)) == 3
     with server.counting() as requests:
         assert run.read("links").num_rows == 100
     assert requests == []
+
+
+@pytest.mark.parametrize(
+    ("where", "files"),
+    [
+        (pc.field("valid_to") < 20, 1),
+        ((pc.field("valid_to") >= 50) & (pc.field("src") > 3), 1),
+        (pc.field("valid_to") > 1000, 0),
+        (pc.field("src") > 3, 3),
+    ],
+)
+def test_only_files_that_may_have_the_rows_are_fetched(
+    machine: Machine, server: Server, where: pc.Expression, files: int
+) -> None:
+    rows = FIRST.sort_by("valid_to")
+    ingest_links(machine("here"), rows)
+    run = open_run(machine("elsewhere"), "monday")
+    with server.counting() as requests:
+        read = run.read("links", where=where)
+    assert len({object_of(request).split()[1] for request in requests}) == files
+    wanted = ds.dataset(rows).to_table(filter=where)
+    keys = [(name, "ascending") for name in rows.column_names]
+    assert read.sort_by(keys).equals(wanted.sort_by(keys))
 
 
 def test_damaged_or_lost_copy_is_fetched_again(run: StoredRun) -> None:

@@ -13,6 +13,9 @@ from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores.copying import copy_run
 
+SENDS = ("PUT", "RENAME")
+"""How the request begins after which an object is there."""
+
 
 def is_whole(run: StoredRun, other: StoredRun) -> bool:
     is_equal = run.read("links").equals(other.read("links"))
@@ -63,9 +66,9 @@ def test_interrupted_copy_sends_no_file_twice(
     sent: list[str] = []
 
     def breaking(request: str) -> Fault | None:
-        if "/data/" in request and request.startswith("PUT") and sent[1:]:
+        if "/data/" in request and request.startswith(SENDS) and sent[1:]:
             return "expired"
-        if "/data/" in request and request.startswith("PUT"):
+        if "/data/" in request and request.startswith(SENDS):
             sent.append(request)
         return None
 
@@ -73,6 +76,6 @@ def test_interrupted_copy_sends_no_file_twice(
         copy_run(run, machine("here"))
     with server.counting() as requests:
         assert is_whole(run, copy_run(run, machine("here")))
-    again = [request for request in requests if request.startswith("PUT")]
+    again = [request for request in requests if request.startswith(SENDS)]
     assert {object_of(request) for request in again if "/data/" in request}
     assert not {*sent} & {*again}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vizpub.model.errors import UseError
+from vizpub.runstore.stores.hdfs import HdfsObjects
 from vizpub.runstore.stores.place import STORES, folder_of, name_of, store_of
 
 
@@ -37,12 +38,31 @@ def test_address_has_one_folder_however_it_is_written() -> None:
     assert len(same | others) == 3
 
 
+def test_folder_of_a_path_in_hdfs_knows_its_name_node() -> None:
+    folder = folder_of(Path("hdfs://name-node.lab:8020/users/a/"))
+    store = store_of(folder)
+    assert isinstance(store, HdfsObjects)
+    assert (store.authority, store.prefix) == ("name-node.lab:8020", "users/a")
+    assert name_of(folder) == "hdfs://name-node.lab:8020/users/a"
+    assert store_of(folder_of("hdfs://service")) == HdfsObjects("service")
+
+
 @pytest.mark.parametrize(
-    "uri", ["s3://b", "s3://", "s3://bucket/../x", "s3://bucket/a b", "s3:///x"]
+    "uri",
+    [
+        *("s3://b", "s3://", "s3://bucket/../x", "s3://bucket/a b", "s3:///x"),
+        *("hdfs://", "hdfs://host:port/x", "hdfs://host/a/../b", "hdfs://no host/x"),
+    ],
 )
 def test_address_that_is_none_is_refused(uri: str) -> None:
-    with pytest.raises(UseError, match="s3://BUCKET"):
+    with pytest.raises(UseError, match=r"s3://BUCKET|hdfs://HOST:PORT"):
         folder_of(uri)
+
+
+@pytest.mark.parametrize("uri", ["s3://b/p", "hdfs://host:port/x", "gs://bucket/x"])
+def test_refused_address_is_printed_as_it_was_typed(uri: str) -> None:
+    with pytest.raises(UseError, match=f"{uri} is no"):
+        folder_of(Path(uri))
 
 
 def test_folder_of_the_users_own_is_no_store(tmp_path: Path) -> None:
