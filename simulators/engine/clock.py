@@ -17,7 +17,6 @@ from random import Random
 from typing import Any, Protocol
 
 from vizpub.simulators.engine.network import (
-    COPY_BYTES,
     Copy,
     Failed,
     Handler,
