@@ -80,10 +80,12 @@ ready: .venv/ready committed ## Prove the last commit before you hand it in (fiv
 DEMO_RUN := $(BIN)/vizpub -q --workspace build/workspace
 
 docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub doctor --docs` opens it
-	@rm -rf vizpub/site build/workspace build/beside && mkdir -p build/beside/docs
+	@rm -rf vizpub/site build/workspace build/beside build/examples && mkdir -p build/beside/docs
 	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >build/beside/index.html
 	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load >/dev/null
 	@$(DEMO_RUN) export html gossipsub -o build/beside/docs/played.html
+	@cp -r examples build/examples
+	@VIZPUB_WORKSPACE=$(CURDIR)/build/workspace $(BIN)/jupyter execute --inplace build/examples/notebooks/*.ipynb
 	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . vizpub/site
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
