@@ -13,7 +13,7 @@ TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; foun
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
 .PHONY: help demo docs test test-changed test-commit test-slice test-long test-record ready pictures images \
-	release test-containers check bench bench-smoke
+	release test-containers check bench bench-all bench-smoke bench-snapshots
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,12 @@ check: .venv/ready ## Lint, types, import rules, layout, pages
 
 bench: .venv/ready .bench/ready ## Measure against others on a small input (minutes)
 	@$(BIN)/python -m benchmarks
+
+bench-all: .venv/ready .bench/ready ## Measure everything in benchmarks/RESULTS.md (hours); resumes
+	@$(BIN)/python -m benchmarks --all
+
+bench-snapshots: .venv/ready .bench/ready ## Measure metrics over snapshots, against others; resumes
+	@$(BIN)/python -m benchmarks.snapshots --resume
 
 bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spark (two minutes)
 	@$(BIN)/python -m benchmarks.smoke

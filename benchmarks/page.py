@@ -23,7 +23,12 @@ _OURS = {
     "kernels": "kernels alone, a process per processor: the limit",
     "spark": "vizpub, Spark in local mode, versions to Parquet",
 }
-_OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory"}
+_OTHERS = {
+    "igraph": "igraph",
+    "networkit": "NetworKit",
+    "networkx": "networkx",
+    "raphtory": "Raphtory",
+}
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
@@ -339,19 +344,27 @@ def growth_figure(name: str) -> str:
 def _circumstances(parts: Part) -> str:
     """When and on what machine each part was measured, and the load of the machine by other
     processes."""
-    rows = []
-    for part, outcome in parts.items():
-        machine = outcome["machine"]
-        place = (
-            f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
-            f"{machine['system']}, Python {machine['python']}"
-        )
-        load_before, load_after = outcome["load"]
-        rows.append(
-            [part, outcome["date"], f"{load_before} → {load_after}", place, _versions(outcome)]
-        )
-    header = ["part", "measured", "load", "machine", "versions"]
+    rows = [
+        [
+            part,
+            outcome["date"],
+            outcome.get("commit", "–"),
+            " → ".join(map(str, outcome["load"])),
+            describe_machine(outcome["machine"]),
+            _versions(outcome),
+        ]
+        for part, outcome in parts.items()
+    ]
+    header = ["part", "measured", "commit", "load", "machine", "versions"]
     return "### Circumstances\n\n" + table(header, rows)
+
+
+def describe_machine(machine: Json) -> str:
+    """The processor, memory, system and Python."""
+    return (
+        f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
+        f"{machine['system']}, Python {machine['python']}"
+    )
 
 
 def _versions(outcome: Json) -> str:

@@ -26,7 +26,7 @@ root_doc = "docs/index"
 include_patterns = [
     "*.md",
     "docs/**.md",
-    "benchmarks/*.md",
+    "benchmarks/**.md",
     "simulators/README.md",
     "examples/notebooks/*.ipynb",
 ]
