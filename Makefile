@@ -12,7 +12,7 @@ BIN := .venv/bin
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
-.PHONY: help demo docs test test-changed test-commit test-slice test-long test-record ready pictures images \
+.PHONY: help demo docs docs-links docs-publish test test-changed test-commit test-slice test-long test-record ready pictures images \
 	release test-containers check bench bench-all bench-smoke bench-snapshots
 
 help: ## List the targets
@@ -87,6 +87,12 @@ docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub doctor
 	@cp -r examples build/examples
 	@VIZPUB_WORKSPACE=$(CURDIR)/build/workspace $(BIN)/jupyter execute --inplace build/examples/notebooks/*.ipynb
 	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . vizpub/site
+
+docs-links: .venv/ready ## Look whether links from the docs to other sites lead somewhere (needs the network)
+	@$(BIN)/python -m sphinx -q -b linkcheck -c docs -d build/pages . build/links
+
+docs-publish: docs ## Build the site and put it into FOLDER, beside those of other versions
+	@$(BIN)/python docs/versions.py $(FOLDER)
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py

@@ -20,6 +20,7 @@ EXECUTED = ROOT / "build"
 """Where `make docs` executes the notebooks, below the folders of the checkout."""
 
 project = "vizpub"
+version = release = __version__
 html_title = f"vizpub {__version__}"
 extensions = ["myst_parser"]
 root_doc = "docs/index"
@@ -38,6 +39,16 @@ suppress_warnings = [
 ]
 html_theme = "furo"
 html_copy_source = False
+html_static_path = ["static"]
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        *(f"sidebar/{part}.html" for part in ("brand", "search", "scroll-start")),
+        "versions.html",
+        *(f"sidebar/{part}.html" for part in ("navigation", "scroll-end")),
+    ]
+}
+linkcheck_ignore = [r"https?://(127\.0\.0\.1|localhost|[^/]*\.?example)([:/.]|$)"]
 html_show_copyright = False
 html_extra_path = ["../build/beside"] if PLAYED.exists() else []
 
@@ -80,7 +91,8 @@ def _parts(cell: dict[str, Any]) -> Iterator[str]:
             yield f'<img alt="{cell["id"]}" src="data:image/png;base64,{image}">'
         elif "text/html" in shown:
             # A blank line would end the HTML in Markdown.
-            yield re.sub(r"\n\s*\n", "\n", "".join(shown["text/html"]))
+            table = re.sub(r"\n\s*\n", "\n", "".join(shown["text/html"]))
+            yield f'<div style="overflow-x: auto">{table}</div>'
         else:
             yield f"```text\n{''.join(shown['text/plain'])}\n```"
 
