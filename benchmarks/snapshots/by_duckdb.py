@@ -11,7 +11,9 @@ from benchmarks.snapshots.given import NO_PATH, Given, run
 def measure(given: Given) -> pa.Table:
     """The degrees of all present peers in each day."""
     days, rows = given.intervals, given.folder / "snapshots.parquet"
-    return duckdb.execute(f"""
+    return (
+        duckdb.connect()
+        .query(f"""
         WITH links AS (FROM '{rows}' WHERE interval IN {tuple(days)}),
         ends AS (
             SELECT interval, src AS peer, dst AS other, 0 AS i, 1 AS o FROM links
@@ -22,19 +24,21 @@ def measure(given: Given) -> pa.Table:
         SELECT interval, peer, coalesce(sum(i), 0) AS in_degree,
             coalesce(sum(o), 0) AS out_degree, count(DISTINCT other) AS degree
         FROM present LEFT JOIN ends USING (interval, peer) GROUP BY ALL
-        """).to_arrow_table()
+        """)
+        .to_arrow_table()
+    )
 
 
 def answer_as_of(given: Given) -> pa.Table:
     """The links of a day, and the number of steps of a recursive query."""
-    duckdb.sql(f"CREATE TABLE links AS FROM '{given.folder}/snapshots.parquet'")
-    answers = []
+    database, answers = duckdb.connect(), []
+    database.execute(f"CREATE TABLE links AS FROM '{given.folder}/snapshots.parquet'")
     for day, src, dst in given.queries:
         asked = {"day": day, "src": src, "dst": dst}
-        (links,) = duckdb.execute(
+        ((links,),) = database.execute(
             "SELECT count(*) FROM links WHERE interval = $day", {"day": day}
-        ).fetchone() or (0,)
-        (hops,) = duckdb.execute(
+        ).fetchall()
+        ((hops,),) = database.execute(
             """
             WITH RECURSIVE today AS (FROM links WHERE interval = $day),
             reached(peer, hops) USING KEY (peer) AS (
@@ -43,7 +47,7 @@ def answer_as_of(given: Given) -> pa.Table:
                 WHERE dst NOT IN (SELECT peer FROM recurring.reached) GROUP BY dst)
             SELECT min(hops) FROM reached WHERE peer = $dst""",
             asked,
-        ).fetchone() or (None,)
+        ).fetchall()
         answers.append({"links": links, "hops": NO_PATH if hops is None else hops})
     return pa.Table.from_pylist(answers)
 
@@ -51,8 +55,10 @@ def answer_as_of(given: Given) -> pa.Table:
 def reach(given: Given) -> pa.Table:
     """Earliest arrivals, day by day: those that are new on a day pass on from the next."""
     links = given.folder / "snapshots.parquet"
-    return duckdb.execute(
-        f"""
+    return (
+        duckdb.connect()
+        .query(
+            f"""
         WITH RECURSIVE reached(peer, arrival) USING KEY (peer) AS (
             SELECT $source::BIGINT, 0
             UNION SELECT l.dst, min(l.interval) + 1 AS sooner
@@ -60,8 +66,10 @@ def reach(given: Given) -> pa.Table:
             LEFT JOIN recurring.reached had ON had.peer = l.dst
             WHERE had.arrival IS NULL OR had.arrival > l.interval + 1 GROUP BY l.dst)
         FROM reached""",
-        {"source": given.source},
-    ).to_arrow_table()
+            params={"source": given.source},
+        )
+        .to_arrow_table()
+    )
 
 
 if __name__ == "__main__":
