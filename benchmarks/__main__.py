@@ -72,10 +72,11 @@ def measure_parts(bench: Bench, parts: Mapping[str, Part]) -> None:
 def measure_all(parts: Mapping[str, Part], full: bool) -> None:
     """Measure what this commit has not measured; the page is written after each size."""
     for size, names in ALL.items():
-        old = {name: parts[name] for name in names if not results.is_current(f"{size}-{name}")}
+        places = {name: results.place_of(size, name) for name in names}
+        old = {name: parts[name] for name in names if not results.is_current(places[name])}
         measure_parts(Bench(SIZES[size], full), old)
         write_page()
-    if not results.is_current(f"{EXPLORER}-figures"):
+    if not results.is_current(results.place_of(EXPLORER, "figures")):
         has_demo = (ROOT / "vizpub-data/runs/gossipsub").exists()
         demo = ["--demo", "vizpub-data", "gossipsub"] if has_demo else []
         subprocess.run([sys.executable, "-m", "benchmarks.explore", *demo], check=True)

@@ -59,15 +59,19 @@ def _git(*words: str) -> str:
     return done.stdout.strip()
 
 
-def is_current(name: str, folder: Path = FOLDER) -> bool:
-    """The outcome of that name was measured at this commit."""
-    path = folder / f"{name}.json"
+def is_current(path: Path) -> bool:
+    """The outcome there was measured at this commit."""
     return path.exists() and json.loads(path.read_text("utf-8")).get("commit") == commit()
 
 
 def keep(size: str, part: str, outcome: Json, load_before: float) -> None:
     """Keep an outcome with its circumstances."""
-    write_outcome(FOLDER / f"{size}-{part}.json", outcome, load_before)
+    write_outcome(place_of(size, part), outcome, load_before)
+
+
+def place_of(size: str, part: str) -> Path:
+    """Where the outcome of a part is kept."""
+    return FOLDER / f"{size}-{part}.json"
 
 
 def write_outcome(path: Path, outcome: Json, load_before: float) -> None:

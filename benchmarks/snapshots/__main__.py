@@ -75,7 +75,7 @@ def run_task(name: str, task: str, given: Given, options: argparse.Namespace) ->
             continue  # an ingest measures all distances of all days: a matter of hours
         key = f"{name}.{task}.{program}"
         kept = WORK / "answers" / key
-        is_done = options.resume and kept.exists() and is_current(key, FOLDER)
+        is_done = options.resume and kept.exists() and is_current(FOLDER / f"{key}.json")
         if program in options.only and not is_done:
             print(key, "…", end=" ", flush=True)
             before = results.load()
@@ -94,7 +94,7 @@ def run_tables(options: argparse.Namespace) -> None:
     inside = pq.read_table(inputs.versions / "links.parquet")
     for program in ("vizpub", "duckdb"):
         key = f"{GOSSIP.name}.{TABLES}.{program}"
-        if program not in options.only or (options.resume and is_current(key, FOLDER)):
+        if program not in options.only or (options.resume and is_current(FOLDER / f"{key}.json")):
             continue
         print(key, "…", end=" ", flush=True)
         before = results.load()

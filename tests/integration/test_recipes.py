@@ -118,7 +118,7 @@ def test_live_recipe_collects_what_its_peers_report(tmp_path: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", LIVE.read_text("utf-8"), re.DOTALL)
     script = "set -em\n" + "".join(blocks).replace("8600", str(free_ports(1)[0]))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    script = f"trap 'kill %1 2>/dev/null' EXIT\n{script}"
+    script = f"trap 'kill %1 2>/dev/null || true' EXIT\n{script}"
     done = subprocess.run(
         ["timeout", "400", "bash", "-c", script], cwd=tmp_path,
         env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
