@@ -162,7 +162,7 @@ def test_tree_of_a_message_equals_the_recorded_deliveries(results: Any) -> None:
     assert max(depths.values()) == max(d["hops"] for m in accepted for d in m["deliveries"])
 
 
-def test_all_notebooks_are_executed_by_these_tests() -> None:
+def test_notebooks_are_all_executed_here() -> None:
     assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == {FIRST, *READING, *MAKING}
 
 

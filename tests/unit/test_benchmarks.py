@@ -285,7 +285,7 @@ class TestResults:
         assert "|  | 2× | 1× | 1× | 1× |" in text
 
 
-def test_all_goes_on_with_what_the_commit_has_not_measured(
+def test_run_of_all_goes_on_with_what_the_commit_has_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[str] = []
