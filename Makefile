@@ -12,8 +12,8 @@ BIN := .venv/bin
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
-.PHONY: help demo docs test test-changed test-commit test-slice test-long test-record ready pictures images \
-	release test-containers check bench bench-smoke
+.PHONY: help demo docs docs-links docs-publish test test-changed test-commit test-slice test-long test-record ready pictures images \
+	release test-containers check bench bench-all bench-smoke bench-snapshots
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,11 +80,19 @@ ready: .venv/ready committed ## Prove the last commit before you hand it in (fiv
 DEMO_RUN := $(BIN)/vizpub -q --workspace build/workspace
 
 docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub doctor --docs` opens it
-	@rm -rf vizpub/site build/workspace build/beside && mkdir -p build/beside/docs
+	@rm -rf vizpub/site build/workspace build/beside build/examples && mkdir -p build/beside/docs
 	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >build/beside/index.html
 	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load >/dev/null
 	@$(DEMO_RUN) export html gossipsub -o build/beside/docs/played.html
+	@cp -r examples build/examples
+	@VIZPUB_WORKSPACE=$(CURDIR)/build/workspace $(BIN)/jupyter execute --inplace build/examples/notebooks/*.ipynb
 	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . vizpub/site
+
+docs-links: .venv/ready ## Look whether links from the docs to other sites lead somewhere (needs the network)
+	@$(BIN)/python -m sphinx -q -b linkcheck -c docs -d build/pages . build/links
+
+docs-publish: docs ## Build the site and put it into FOLDER, beside those of other versions
+	@$(BIN)/python docs/versions.py $(FOLDER)
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
@@ -110,6 +118,12 @@ check: .venv/ready ## Lint, types, import rules, layout, pages
 
 bench: .venv/ready .bench/ready ## Measure against others on a small input (minutes)
 	@$(BIN)/python -m benchmarks
+
+bench-all: .venv/ready .bench/ready ## Measure everything in benchmarks/RESULTS.md (hours); resumes
+	@$(BIN)/python -m benchmarks --all
+
+bench-snapshots: .venv/ready .bench/ready ## Measure metrics over snapshots, against others; resumes
+	@$(BIN)/python -m benchmarks.snapshots --resume
 
 bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spark (two minutes)
 	@$(BIN)/python -m benchmarks.smoke

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from benchmarks import results
 from benchmarks.appended import append
 from benchmarks.growth import growth
 from benchmarks.history import history
-from benchmarks.page import write_page
+from benchmarks.page import EXPLORER, write_page
 from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, periods, spark
 from benchmarks.sizes import SIZES
+from benchmarks.watched import ROOT
 from vizpub.model.errors import VizpubError
 
 USUAL: dict[str, Part] = {
@@ -22,11 +25,17 @@ USUAL: dict[str, Part] = {
     "ingest": ingest_part("ingest", "none"),
     "ingest-exact": ingest_part("ingest-exact", "exact"),
     "igraph": one_by_one("igraph", 10),
+    "networkit": one_by_one("networkit", 10),
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
 MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history}
 """Measured only on request: they take as long as all others together."""
+ALL: dict[str, tuple[str, ...]] = {
+    "S": (*USUAL, "history"),
+    "L": ("kernels", "spark", "ingest", "igraph", "networkit", "networkx", "growth", "append"),
+}
+"""What the page shows, by size; beside it the explorer and the snapshots."""
 
 
 def main() -> None:
@@ -38,14 +47,40 @@ def main() -> None:
     parser.add_argument(
         "--full", action="store_true", help="measure every interval with the other programs"
     )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="measure all that the page shows and this commit has not measured",
+    )
     options = parser.parse_args()
-    bench = Bench(SIZES[options.size], options.full)
-    for name in options.only:
-        start, load = time.monotonic(), results.load()
-        print(f"{options.size} {name} …", end=" ", flush=True)
-        results.keep(options.size, name, parts[name](bench), load)
-        print(f"{time.monotonic() - start:.0f} s", flush=True)
+    if options.all:
+        measure_all(parts, options.full)
+        return
+    measure_parts(Bench(SIZES[options.size], options.full), {n: parts[n] for n in options.only})
     write_page()
+
+
+def measure_parts(bench: Bench, parts: Mapping[str, Part]) -> None:
+    """Run parts, and keep their outcomes."""
+    for name, part in parts.items():
+        start, load = time.monotonic(), results.load()
+        print(f"{bench.size.name} {name} …", end=" ", flush=True)
+        results.keep(bench.size.name, name, part(bench), load)
+        print(f"{time.monotonic() - start:.0f} s", flush=True)
+
+
+def measure_all(parts: Mapping[str, Part], full: bool) -> None:
+    """Measure what this commit has not measured; the page is written after each size."""
+    for size, names in ALL.items():
+        places = {name: results.place_of(size, name) for name in names}
+        old = {name: parts[name] for name in names if not results.is_current(places[name])}
+        measure_parts(Bench(SIZES[size], full), old)
+        write_page()
+    if not results.is_current(results.place_of(EXPLORER, "figures")):
+        has_demo = (ROOT / "vizpub-data/runs/gossipsub").exists()
+        demo = ["--demo", "vizpub-data", "gossipsub"] if has_demo else []
+        subprocess.run([sys.executable, "-m", "benchmarks.explore", *demo], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.snapshots", "--resume"], check=True)
 
 
 if __name__ == "__main__":

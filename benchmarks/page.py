@@ -23,7 +23,12 @@ _OURS = {
     "kernels": "kernels alone, a process per processor: the limit",
     "spark": "vizpub, Spark in local mode, versions to Parquet",
 }
-_OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory"}
+_OTHERS = {
+    "igraph": "igraph",
+    "networkit": "NetworKit",
+    "networkx": "networkx",
+    "raphtory": "Raphtory",
+}
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
@@ -58,7 +63,7 @@ def page(outcomes: Results) -> str:
             sections.append(f"## {name}: {title}\n")
             sections += [text for text in _sections(parts, size) if text]
     if parts := outcomes.get(EXPLORER):
-        sections += ["## The explorer\n", _explorer(parts["figures"]), _circumstances(parts)]
+        sections += ["## The explorer\n", _explorer(parts), _circumstances(parts)]
     return "\n".join(sections)
 
 
@@ -110,8 +115,10 @@ def _structure(parts: Part, intervals: int) -> str:
         for part, label in _OTHERS.items()
         if part in parts
     ]
-    text = "### Metrics of every interval\n\n" + table(header, rows) if rows else ""
-    return text + _session(parts)
+    if not rows:
+        return ""
+    measured = _measured(parts, *_OURS, *_OTHERS)
+    return f"### Metrics of every interval\n\n{table(header, rows)}{measured}{_session(parts)}"
 
 
 def _least(parts: Part, part: str, step: str) -> float | None:
@@ -171,7 +178,8 @@ def _ingest(parts: Part) -> str:
         total += [number(sum(step[kind] for step in steps)) for kind in ("mean", "cpu_mean")]
         total.append(number(parts[part]["peak_mb"]))
     title = "### From reports to metrics, stage by stage\n\n"
-    return title + table(header, [*rows, total]) + _yardstick(parts, shown)
+    measured = _measured(parts, *shown, "periods")
+    return title + table(header, [*rows, total]) + measured + _yardstick(parts, shown)
 
 
 def _yardstick(parts: Part, shown: Mapping[str, str]) -> str:
@@ -228,7 +236,8 @@ def _append(parts: Part, intervals: int) -> str:
         for name, label in labels.items()
     ]
     header = ["ingest without betweenness, after the session has started", "s"]
-    return "### Appending\n\n" + table([*header, "processor, s", "peak MB"], rows)
+    header += ["processor, s", "peak MB"]
+    return "### Appending\n\n" + table(header, rows) + _measured(parts, "append")
 
 
 def _stages_took(outcome: Json, kind: str) -> float:
@@ -245,7 +254,7 @@ def _growth(parts: Part, size: Size) -> str:
         rows = [[f"{p[axis]:,}", *(number(p[cost]) for cost in COSTS)] for p in points]
         exponents = (f"**{exponent(points, axis, cost):.2f}**" for cost in COSTS)
         text += "\n" + table([axis, *COSTS.values()], [*rows, ["**exponent**", *exponents]])
-    return text
+    return text + _measured(parts, "growth")
 
 
 def _history(parts: Part) -> str:
@@ -266,12 +275,13 @@ def _history(parts: Part) -> str:
         f"Runs of {HISTORY.peers} peers with {HISTORY.links} links each, of which "
         f"{HISTORY.churn:.0%} are replaced per interval; on average over three times. "
         "× is from the shortest to the longest run.\n\n"
-        f"{table(header, rows)}\n{_loads(outcome)}"
+        f"{table(header, rows)}\n{_loads(outcome)}{_measured(parts, 'history')}"
     )
 
 
-def _explorer(outcome: Json) -> str:
+def _explorer(parts: Part) -> str:
     """The page of `vizpub explore` in Chromium, and its server."""
+    outcome = parts["figures"]
     seconds = outcome.get("first_picture_s", ())
     rows = [
         [label, "the demo", f"{number(value)} s"]
@@ -296,7 +306,9 @@ def _explorer(outcome: Json) -> str:
     rows.append([label, f"{EXPLORED[0][0]:,} peers", f"{sizes} MB"])
     return (
         "Colour and size follow metrics. Chromium paints in software here, which counts in the "
-        "first picture alone.\n\n" + table(["what", "of", "measured"], rows)
+        "first picture alone.\n\n"
+        + table(["what", "of", "measured"], rows)
+        + _measured(parts, "figures")
     )
 
 
@@ -336,22 +348,40 @@ def growth_figure(name: str) -> str:
     return f"growth-{name}.png"
 
 
+def _measured(parts: Part, *names: str) -> str:
+    """When, and of which commit, each part of a table was measured."""
+    noted = (
+        f"{name} {parts[name]['date'][:10]}, {parts[name].get('commit', 'of no noted commit')}"
+        for name in names
+        if name in parts
+    )
+    return f"\nMeasured: {'; '.join(noted)}.\n"
+
+
 def _circumstances(parts: Part) -> str:
     """When and on what machine each part was measured, and the load of the machine by other
     processes."""
-    rows = []
-    for part, outcome in parts.items():
-        machine = outcome["machine"]
-        place = (
-            f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
-            f"{machine['system']}, Python {machine['python']}"
-        )
-        load_before, load_after = outcome["load"]
-        rows.append(
-            [part, outcome["date"], f"{load_before} → {load_after}", place, _versions(outcome)]
-        )
-    header = ["part", "measured", "load", "machine", "versions"]
+    rows = [
+        [
+            part,
+            outcome["date"],
+            outcome.get("commit", "–"),
+            " → ".join(map(str, outcome["load"])),
+            describe_machine(outcome["machine"]),
+            _versions(outcome),
+        ]
+        for part, outcome in parts.items()
+    ]
+    header = ["part", "measured", "commit", "load", "machine", "versions"]
     return "### Circumstances\n\n" + table(header, rows)
+
+
+def describe_machine(machine: Json) -> str:
+    """The processor, memory, system and Python."""
+    return (
+        f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
+        f"{machine['system']}, Python {machine['python']}"
+    )
 
 
 def _versions(outcome: Json) -> str:

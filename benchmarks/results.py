@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,9 @@ from benchmarks.watched import ROOT, Json
 
 FOLDER = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "benchmarks" / "RESULTS.md"
+
+_OUTCOMES = (":!benchmarks/**/*.json", ":!benchmarks/**/RESULTS.md", ":!benchmarks/*.png")
+"""What measuring changes, as git leaves it out."""
 
 Results = Mapping[str, Mapping[str, Json]]
 """Outcomes by size and part."""
@@ -44,16 +48,42 @@ def load() -> float:
     return round(os.getloadavg()[0], 1)
 
 
+def commit() -> str:
+    """The commit that is measured, with + if files differ that are not outcomes."""
+    changed = _git("status", "--porcelain", "-uno", "--", ".", *_OUTCOMES)
+    return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "") or "unknown"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(("git", *words), cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def is_current(path: Path) -> bool:
+    """The outcome there was measured at this commit."""
+    return path.exists() and json.loads(path.read_text("utf-8")).get("commit") == commit()
+
+
 def keep(size: str, part: str, outcome: Json, load_before: float) -> None:
     """Keep an outcome with its circumstances."""
-    FOLDER.mkdir(exist_ok=True)
+    write_outcome(place_of(size, part), outcome, load_before)
+
+
+def place_of(size: str, part: str) -> Path:
+    """Where the outcome of a part is kept."""
+    return FOLDER / f"{size}-{part}.json"
+
+
+def write_outcome(path: Path, outcome: Json, load_before: float) -> None:
+    """Write an outcome with its circumstances."""
+    path.parent.mkdir(exist_ok=True)
     about = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(),
         "load": [load_before, load()],
         "machine": machine(),
     }
-    text = json.dumps({**about, **outcome}, indent=1)
-    (FOLDER / f"{size}-{part}.json").write_text(text + "\n", encoding="utf-8")
+    path.write_text(json.dumps({**about, **outcome}, indent=1) + "\n", encoding="utf-8")
 
 
 def read_outcomes() -> Results:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import igraph
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.others.loop import Columns, links_at, named_by_smallest, run
+from benchmarks.others.loop import Columns, Links, links_at, named_by_smallest, run
 
 
 def history(links: pa.Table, peers: int) -> Callable[[int], igraph.Graph]:
     """Build each interval's graph from its links."""
-    return partial(_graph, links, peers)
+    return lambda interval: make_graph(links_at(links, interval), peers)
 
 
-def _graph(links: pa.Table, peers: int, interval: int) -> igraph.Graph:
-    edges = np.column_stack(links_at(links, interval))
-    return igraph.Graph(n=peers, edges=edges, directed=True)
+def make_graph(links: Links, peers: int) -> igraph.Graph:
+    """Build the graph of so many peers."""
+    return igraph.Graph(n=peers, edges=np.column_stack(links), directed=True)
 
 
 def structure(graph: igraph.Graph) -> Columns:

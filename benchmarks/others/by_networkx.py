@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import networkx as nx
 import pyarrow as pa
 
-from benchmarks.others.loop import Columns, links_at, run
+from benchmarks.others.loop import Columns, Links, links_at, run
 
 Graph: TypeAlias = "nx.DiGraph[int]"
 
 
 def history(links: pa.Table, peers: int) -> Callable[[int], Graph]:
     """Build each interval's graph from its links."""
-    return partial(_graph, links, peers)
+    return lambda interval: make_graph(links_at(links, interval), peers)
 
 
-def _graph(links: pa.Table, peers: int, interval: int) -> Graph:
+def make_graph(links: Links, peers: int) -> Graph:
+    """Build the graph of so many peers."""
     graph: Graph = nx.DiGraph()
     graph.add_nodes_from(range(peers))
-    graph.add_edges_from(zip(*links_at(links, interval), strict=True))
+    graph.add_edges_from(zip(*links, strict=True))
     return graph
 
 

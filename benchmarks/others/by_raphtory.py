@@ -33,21 +33,21 @@ def structure(view: Any) -> Columns:
     strong = algorithms.strongly_connected_components(view)
     clustering = algorithms.local_clustering_coefficient_batch(view, view.nodes.id.collect())
     return {
-        "in_degree": _by_peer(view.nodes.in_degree()),
-        "out_degree": _by_peer(view.nodes.out_degree()),
-        "degree": _by_peer(view.nodes.degree()),
-        "clustering": [value or 0.0 for value in _by_peer(clustering)],
-        "component": named_by_smallest(_by_peer(weak)),
-        "strong_component": named_by_smallest(_by_peer(strong)),
+        "in_degree": by_peer(view.nodes.in_degree()),
+        "out_degree": by_peer(view.nodes.out_degree()),
+        "degree": by_peer(view.nodes.degree()),
+        "clustering": [value or 0.0 for value in by_peer(clustering)],
+        "component": named_by_smallest(by_peer(weak)),
+        "strong_component": named_by_smallest(by_peer(strong)),
     }
 
 
 def betweenness(view: Any) -> Sequence[float]:
     """Over ordered pairs, exact."""
-    return _by_peer(algorithms.betweenness_centrality(view, normalized=False))
+    return by_peer(algorithms.betweenness_centrality(view, normalized=False))
 
 
-def _by_peer(state: Any) -> list[Any]:
+def by_peer(state: Any) -> list[Any]:
     """The values of a state of nodes, in the peers' order."""
     values = sorted(((node.id, value) for node, value in state.items()), key=itemgetter(0))
     # What an algorithm found is named, though it is one value.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,7 +21,8 @@ import pyarrow.parquet as pq
 from benchmarks.steps import Steps
 
 Columns = Mapping[str, Sequence[Any]]
-Links = tuple[list[int], list[int]]
+Ends = Sequence[int] | np.ndarray
+Links = tuple[Ends, Ends]
 """Sources and targets."""
 
 

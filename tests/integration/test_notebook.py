@@ -1,9 +1,10 @@
-"""The notebook of the examples, executed, against what was recorded inside the network."""
+"""The notebooks of the examples, executed, against what was recorded inside the network."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.support.ingested import SMALL, truth, workspace_of
+from tests.support.ingested import ROOT, SMALL, truth, workspace_of
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 
-NOTEBOOK = Path(__file__).parents[2] / "examples/gossipsub.ipynb"
+NOTEBOOKS = ROOT / "examples/notebooks"
+FIRST = "first-look"
+READING, MAKING = ("delays-and-duplicates",), ("mixing-by-client", "own-metric", "two-systems")
+"""Those that only read the demo's run, as the first does, and those that make runs."""
 STRICT = "import warnings; warnings.simplefilter('error')"
 RESULTS = """
 import json
@@ -38,21 +42,36 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
-@pytest.fixture(scope="module")
-def executed(gossipsub: StoredRun, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The notebook with its outputs: cells for warnings and results are put around its own."""
-    place = tmp_path_factory.mktemp("notebook") / "run.ipynb"
-    notebook = read(NOTEBOOK)
-    first, last = (nbformat.v4.new_code_cell(text) for text in (STRICT, RESULTS))  # type: ignore[no-untyped-call]
-    notebook.cells = [first, *notebook.cells, last]
+def execute(name: str, folder: Path, workspace: Path, *more: str) -> Any:
+    """The notebook with its outputs, in a copy of the examples; warnings are errors. The texts of
+    `more` are cells behind its own.
+    """
+    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
+    place = folder / f"notebooks/{name}.ipynb"
+    notebook = read(place)
+    before, *after = (nbformat.v4.new_code_cell(text) for text in (STRICT, *more))  # type: ignore[no-untyped-call]
+    notebook.cells = [before, *notebook.cells, *after]
     nbformat.write(notebook, place)  # type: ignore[no-untyped-call]
     done = subprocess.run(
         [sys.executable, "-m", "jupyter", "execute", "--inplace", str(place)],
-        env={**os.environ, "VIZPUB_WORKSPACE": str(workspace_of(gossipsub))},
-        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "VIZPUB_WORKSPACE": str(workspace)},
+        capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return read(place)
+
+
+def outputs(notebook: Any) -> dict[str, Any]:
+    """What the cells show, by their names."""
+    cells = [cell for cell in notebook.cells[1:] if cell.cell_type == "code"]
+    return {cell.id: cell.outputs[0].get("data") for cell in cells if cell.outputs}
+
+
+@pytest.fixture(scope="module")
+def executed(gossipsub: StoredRun, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The first notebook, and the results in its variables."""
+    folder = tmp_path_factory.mktemp("notebook")
+    return execute(FIRST, folder, workspace_of(gossipsub), RESULTS)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +96,9 @@ def pairs(neighbours: dict[str, list[int]]) -> set[tuple[str, str]]:
     return {(of[int(src)], of[dst]) for src, found in neighbours.items() for dst in found}
 
 
-def test_notebook_is_kept_without_outputs() -> None:
-    code = [cell for cell in read(NOTEBOOK).cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("name", [FIRST, *READING, *MAKING])
+def test_notebook_is_kept_without_outputs(name: str) -> None:
+    code = [cell for cell in read(NOTEBOOKS / f"{name}.ipynb").cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
 
 
@@ -140,3 +160,27 @@ def test_tree_of_a_message_equals_the_recorded_deliveries(results: Any) -> None:
     depths = {of[d["node"]]: d["hops"] for d in deliveries}
     assert results["depths"] == {results["publisher"]: 0, **depths}
     assert max(depths.values()) == max(d["hops"] for m in accepted for d in m["deliveries"])
+
+
+def test_notebooks_are_all_executed_here() -> None:
+    assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == {FIRST, *READING, *MAKING}
+
+
+def test_delays_by_hop_equal_the_recorded_deliveries(gossipsub: StoredRun, tmp_path: Path) -> None:
+    shown = outputs(execute(*READING, tmp_path, workspace_of(gossipsub)))
+    assert "image/png" in shown["distribution"]
+    recorded = json.loads((SMALL / "facts.json").read_text("utf-8"))
+    delivered = sum(of[0] for of in recorded["hit_per_topic_excl_publisher"].values())
+    assert f"deliveries: {delivered} rows" in shown["delays"]["text/html"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MAKING)
+def test_notebook_that_makes_runs_shows_what_it_says(name: str, tmp_path: Path) -> None:
+    shown = outputs(execute(name, tmp_path, tmp_path / "runs"))
+    if name == "own-metric":
+        assert shown["check"]["text/html"].count("<tr") == 1, "a peer differs from networkx"
+    if name == "two-systems":
+        assert shown["contrasts"]["text/html"].count("<tr") == 1 + 4
+    if name == "mixing-by-client":
+        assert "4 rows" in shown["mixing"]["text/html"]

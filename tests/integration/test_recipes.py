@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.broker import free_ports
 from tests.support.ingested import copied
 from tests.support.printed import OWN_RUNS, RECIPES, anew, called, furnish, python_anew, typed_in
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +28,7 @@ FRAMES = FOLDER / "frames.md"
 START = ROOT / "docs" / "start.md"
 CLIENTS = FOLDER / "clients.md"
 """Its collector keeps running; tests/integration/test_clients.py runs the clients."""
+LIVE = FOLDER / "live.md"
 
 
 def named(paths: list[Path]) -> list[Any]:
@@ -59,7 +64,8 @@ def test_recipes_say_what_they_answer_and_how_to_read_it() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
 @pytest.mark.parametrize(
-    "path", named([START, *(path for path in RECIPES if path not in {*OWN_RUNS, INDEX, CLIENTS})])
+    "path",
+    named([START, *(path for path in RECIPES if path not in {*OWN_RUNS, INDEX, CLIENTS, LIVE})]),
 )
 def test_recipe_of_the_demo_runs_as_it_is_printed(path: Path) -> None:
     """Its tables are compared with the other pages', by test_printed.py."""
@@ -104,6 +110,26 @@ def test_recipe_with_own_runs_prints_what_it_has(
         done = vizpub_here(*words)
         assert done.returncode == 0, done.stderr
     assert anew(page, called) == page
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_live_recipe_collects_what_its_peers_report(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", LIVE.read_text("utf-8"), re.DOTALL)
+    script = "set -em\n" + "".join(blocks).replace("8600", str(free_ports(1)[0]))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    script = f"trap 'kill %1 2>/dev/null || true' EXIT\n{script}"
+    done = subprocess.run(
+        ["timeout", "400", "bash", "-c", script], cwd=tmp_path,
+        env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = Run.open(tmp_path / "vizpub-data", "lab")
+    assert set(run.peers) == {f"peer-{number}" for number in range(20)}
+    overlay = run.metrics("overlay", ["network_size", "links"]).to_pandas()
+    # Each interval makes or ends one link of the ring.
+    assert (overlay["network_size"] == 20).all()
+    assert (overlay["links"].diff().dropna().abs() == 1).all()
 
 
 STANDINS = {

@@ -36,7 +36,7 @@ OF_PAGES = {"browser", "explorer", "message"}
 OF_EXPERIMENTS = {"channels-gdfr.png", "dissemination-figure-4-13.png", "gossip-cascades.png"} | {
     f"gossip-figure-{number}.png" for number in (1, 4)
 }
-"""Figures of the reports that docs/experiments.md and a recipe quote."""
+"""Figures of the reports that docs/results and a recipe quote."""
 DRAWN_BY = "Description"
 """The text of a PNG that has its command."""
 _FENCED = re.compile(r"```sh\n(.+?)```|\]\((?:\.\./)?pictures/([^)]+)\)", re.DOTALL)

@@ -1,6 +1,6 @@
 """The world of the recorded gossipsub network, to simulate gossipsub in it, and what both did.
 
-`python -m tests.support.replayed` prints the table of docs/experiments.md.
+`python -m tests.support.replayed` prints the table of docs/results/gossipsub.md.
 """
 
 from __future__ import annotations

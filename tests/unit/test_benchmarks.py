@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks import __main__ as command
+from benchmarks import results
 from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
 from benchmarks.growth import exponent
 from benchmarks.inputs import Inputs
@@ -21,6 +24,7 @@ from benchmarks.others.loop import named_by_smallest
 from benchmarks.overlay import history
 from benchmarks.overlay import rows as link_rows
 from benchmarks.page import EXPLORED, EXPLORER, page, table
+from benchmarks.parts import Bench
 from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
@@ -279,3 +283,26 @@ class TestResults:
         assert "|  | time partitions | 10 | 10 | 1 | 1.5 | 1.5 |" in text
         assert "| without copies | 7 | 1 | 2 | 0.5 |" in text
         assert "|  | 2× | 1× | 1× | 1× |" in text
+
+
+def test_run_of_all_goes_on_with_what_the_commit_has_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    started: list[str] = []
+
+    def part(bench: Bench) -> dict[str, Any]:
+        measured.append(bench.size.name)
+        return {}
+
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(results, "commit", lambda: "abc")
+    monkeypatch.setattr(command, "ALL", {"S": ("one",), "L": ("one",)})
+    monkeypatch.setattr(command, "write_page", lambda: None)
+    run = SimpleNamespace(run=lambda words, check: started.append(words[2]))
+    monkeypatch.setattr(command, "subprocess", run)
+    command.measure_all({"one": part}, full=False)
+    (tmp_path / "L-one.json").unlink()
+    command.measure_all({"one": part}, full=False)
+    assert measured == ["S", "L", "L"]
+    assert started == ["benchmarks.explore", "benchmarks.snapshots"] * 2

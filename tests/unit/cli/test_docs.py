@@ -54,7 +54,7 @@ def shown_lines(text: str) -> list[str]:
 def parse(line: str) -> None:
     """Raises: typer.TyperException where the line is no call of a command."""
     words = shlex.split(line, comments=True)[1:]
-    words = words[: next((i for i, w in enumerate(words) if w in (">", "<", "|", "&&")), None)]
+    words = words[: next((i for i, w in enumerate(words) if w in (">", "<", "|", "&", "&&")), None)]
     group = ROOT_COMMAND
     context = group.make_context("vizpub", words)
     while hasattr(group, "commands"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -112,3 +113,11 @@ def test_html_cells_show_dash_for_unknown_and_open_ends() -> None:
 def test_html_cells_are_cut_at_the_given_length() -> None:
     page = Table(html_table("", ["x" * 99], [["y" * 200]], longest=100))
     assert page.cells["th"] + page.cells["td"] == ["x" * 99, "y" * 99 + "…"]
+
+
+def test_frame_is_read_by_arrow_readers_without_a_copy(frame: Frame) -> None:
+    table = pa.table(frame)
+    assert table.equals(frame.to_arrow())
+    (there,), (here,) = table["share"].chunks, frame["share"].chunks
+    assert there.buffers()[1].address == here.buffers()[1].address
+    assert duckdb.sql("SELECT count(*), count(share) FROM frame").fetchall() == [(3, 2)]

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.project import ROOT
-from vizpub.cli.commands.setup.issue import _OF_EXTRAS
+from vizpub.cli.commands.setup.issue import _packages_of_extras
 from vizpub.cli.main import app
 
 SECRET = "correct-horse-battery"
@@ -40,7 +40,9 @@ def test_report_tells_of_every_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     del extras["all"]
-    assert {name: text.partition(">")[0] for name, (text,) in extras.items()} == _OF_EXTRAS
+    assert {name: text.partition(">")[0] for name, (text,) in extras.items()} == dict(
+        _packages_of_extras()
+    )
 
 
 def test_report_and_kit_exclude_each_other(tmp_path: Path) -> None:
