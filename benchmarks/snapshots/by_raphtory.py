@@ -65,7 +65,7 @@ def reach(given: Given) -> pa.Table:
     history = algorithms.temporally_reachable_nodes(graph, days, -1, [given.source], None)
     # What is found is a value with a name, and the steps of a history have numbers for names.
     steps = {node.id: found["reachable_nodes"] for node, found in history.items()}
-    first = {peer: min(step["0"] for step in of) + 1 for peer, of in steps.items()}
+    first = {peer: min(step["0"] for step in of) + 1 for peer, of in steps.items() if of}
     arrivals = {**first, given.source: 0}
     return pa.table({"peer": list(arrivals), "arrival": list(arrivals.values())})
 
