@@ -287,7 +287,8 @@ class RunWriter:
             return {}
         in_use = {*self.stored.directories, *filter(None, [self.stored.view])}
         let_go = _young({**self.stored.let_go, **dict.fromkeys(in_use, time.time())})
-        return {name: at for name, at in let_go.items() if name not in manifest.directories}
+        named = manifest.directories
+        return {name: at for name, at in let_go.items() if name not in named}
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""
