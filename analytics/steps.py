@@ -13,22 +13,27 @@ A text is one statement in the folder `sql` of a package, and says at its top wh
 What SQL cannot say is a function from an Arrow table to an Arrow table, or a fold from rows in
 order to rows of several tables.
 
-What a step makes is a table of a run, or else a view for the steps after it. A column of the table
-that the text does not give is unknown. A text may ask what is known, `known('receptions')`, and for
-`getvariable(…)`: `first` and `last`, the intervals of the task; `ticks` of an interval; `layers`;
-and the `variables` of the task. The table `metrics/peers` is `metrics.peers` in a text.
+What a step makes is a table of a run, or else only for the steps after it: computed once if several
+take it. A column of the table that the text does not give is unknown. A text may ask what is known,
+`known('receptions')`, and for `getvariable(…)`: `first` and `last`, the intervals of the task;
+`ticks` of an interval; `layers`; and the `variables` of the task. The table `metrics/peers` is
+`metrics.peers` in a text.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from tempfile import TemporaryDirectory
+from itertools import count
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,8 +49,9 @@ _HEADER = re.compile(r"-- (?P<key>by interval|by message|whole|makes): (?P<names
 _TAKES = re.compile(r"\b(folded|whole|observed|before|staged)\.(\w+)")
 _BATCH_ROWS = 1 << 17
 MEMORY = "1GB"
-"""What a task's DuckDB takes before it uses the disk."""
-SETTINGS: dict[str, Any] = {"threads": 1, "async_threads": 0, "memory_limit": MEMORY}
+"""What the DuckDB of a process takes before it uses the disk."""
+_SETTINGS: dict[str, Any] = {"threads": 1, "async_threads": 0, "memory_limit": MEMORY}
+_NUMBERS = count()
 _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR"}
 
 
@@ -170,6 +176,7 @@ def compute_tables(
     are the table.
     """
     definitions = {table.name: table for table in makes}
+    takers = Counter(name for step in steps for name in step.takes)
     with open_database() as database:
         _declare_context(database, context, {*tables, *(step.makes for step in steps)})
         _register_tables(database, steps, tables, context)
@@ -184,7 +191,7 @@ def compute_tables(
                 (name,) = step.takes
                 yield from step.fold(_batches(database, name))
                 continue
-            kind = "TABLE" if step.makes in definitions else "VIEW"
+            kind = "TABLE" if step.makes in definitions or takers[step.makes] > 1 else "VIEW"
             database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
             if step.makes in definitions:
                 yield from (
@@ -194,15 +201,28 @@ def compute_tables(
 
 @contextmanager
 def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database of a task: one thread, bounded memory, a folder of its own to spill."""
+    """Open an empty database for a task, beside others in the memory of this process."""
+    name = f"task_{next(_NUMBERS)}"
+    _process_database().execute(f"ATTACH ':memory:' AS {name}")
+    try:
+        with _process_database().cursor() as database:
+            database.execute(f"USE {name}")
+            yield database
+    finally:
+        _process_database().execute(f"DETACH {name}")
+
+
+@cache
+def _process_database() -> duckdb.DuckDBPyConnection:
+    """Return the database of this process: one thread, bounded memory, a folder of its own to
+    spill. A worker runs many tasks, and each of them would need 15 ms to open and close its own.
+    """
     import duckdb
     import pyarrow.dataset  # noqa: F401  # DuckDB takes datasets only where this was imported
 
-    with (
-        TemporaryDirectory(prefix="vizpub-step-") as scratch,
-        duckdb.connect(config=SETTINGS | {"temp_directory": scratch}) as database,
-    ):
-        yield database
+    folder = os.environ.get("SPARK_LOCAL_DIRS", gettempdir()).partition(",")[0]
+    scratch = f"{folder}/vizpub-{uuid4().hex}"  # made when it is needed; Spark removes it
+    return duckdb.connect(config=_SETTINGS | {"temp_directory": scratch})
 
 
 def _declare_context(

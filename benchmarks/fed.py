@@ -45,9 +45,7 @@ _FEW = (50, 5)
 """Peers, and links of each, of the runs that get many appends."""
 _SIZES = {"the demo's size": (30, 10), "1,000 peers with 20 links": (1_000, 20)}
 _WARM = 16
-"""Appends before those that are measured: Java's full compiler, which a collector has, takes about
-as many.
-"""
+"""Appends before those that are measured, while Java and the workers are cold."""
 _MEASURED = 5
 _AT_ONCE = 10
 _SHORT = 100
@@ -242,7 +240,7 @@ def main() -> None:
     options = parser.parse_args(namespace=Asked())
     with (
         TemporaryDirectory(prefix="vizpub-fed-") as name,
-        spark_session(Path(name) / "spark") as spark,
+        spark_session(Path(name) / "spark", quick=True) as spark,
     ):
         for part in options.parts:
             folder, load_before = Path(name) / part, load()

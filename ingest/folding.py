@@ -78,9 +78,11 @@ def _rows_by_peer(
     spark, states = job.spark, job.states
     if job.small:
 
-        def read_everything(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from rows_of_splits(splits, split_reader)
-            yield from _rows_of_states(states)
+        def read_everything(only_row: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # Spark uses a worker again only where a task took all of its rows.
+            for _ in only_row:
+                yield from rows_of_splits(splits, split_reader)
+                yield from _rows_of_states(states)
 
         return spark.range(0, 1, 1, 1), OrderedFold(row_fold, read_everything)
     tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))

@@ -102,15 +102,12 @@ def let_go(stored: Manifest, manifest: Manifest) -> dict[str, float]:
     """Return what a manifest lets go that takes the place of the stored one, and when: directories,
     and files of directories that it still names.
     """
-    files = list_files(manifest)
-    cut = {
-        file
-        for file in list_files(stored) - files
-        if file.rpartition("/")[0] in manifest.directories
-    }
+    files, directories = list_files(manifest), manifest.directories
+    cut = {file for file in list_files(stored) - files if file.rpartition("/")[0] in directories}
     in_use = {*stored.directories, *filter(None, [stored.view]), *cut}
     everything = keep_young({**stored.let_go, **dict.fromkeys(in_use, time.time())})
-    return {name: at for name, at in everything.items() if name not in manifest.directories | files}
+    named = directories | files
+    return {name: at for name, at in everything.items() if name not in named}
 
 
 def keep_young(let_go: dict[str, float]) -> dict[str, float]:

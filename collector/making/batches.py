@@ -224,8 +224,7 @@ def main(pipe: int) -> int:
             with (
                 _wait_for_turn(job.place, answers),
                 vizpub_errors(job.place.workspace),
-                # It lives long, so Java's full compiler pays off, from about the tenth append on.
-                spark_session(job.place.workspace / SCRATCH) as spark,
+                spark_session(job.place.workspace / SCRATCH, quick=True) as spark,
             ):
                 java = spark.sparkContext._jvm
                 assert java

@@ -6,8 +6,6 @@ SMALL_INPUT = 8 * 2**20
 """Bytes of packed lines below which an input is small."""
 SMALL_RUN = 500_000
 """Rows that an append may read of its run and still be small."""
-QUICK_START = 64 * 2**20
-"""Bytes of packed lines below which Java's start costs more than its full compiler saves."""
 
 
 def is_small(size: int) -> bool:

@@ -76,7 +76,7 @@ def _try_lease(scratch: Path, master: str | None, *, quick: bool) -> SessionLeas
         ):
             _LOG.info("a session would not be used: %s", reason)
         elif not quick:
-            _LOG.info("a session would not be used: it is only for small inputs")
+            _LOG.info("a session would not be used: it is not for GraphFrames")
         else:
             return lease_session(scratch)
     except (SessionNotUsable, UseError) as error:

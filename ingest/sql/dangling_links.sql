@@ -1,12 +1,16 @@
 -- What was clipped off links: the parts in which an end was not present.
 --
--- whole: joined_links, links
+-- whole: joined_links, links, stays
 -- makes: dangling_links
 WITH kept AS (
     SELECT {'src': src, 'dst': dst, 'layer': layer, 'topic': topic} AS key, valid_from, valid_to
     FROM links
 ), torn AS (
-    SELECT * FROM (FROM joined_links EXCEPT ALL FROM kept)
+    FROM joined_links l
+    ANTI JOIN stays s ON s.peer = key.src AND s.valid_from <= l.valid_from AND l.valid_to <= s.valid_to
+    UNION
+    FROM joined_links l
+    ANTI JOIN stays d ON d.peer = key.dst AND d.valid_from <= l.valid_from AND l.valid_to <= d.valid_to
 ), pieces AS (
     SELECT *, true AS is_whole FROM torn
     UNION ALL

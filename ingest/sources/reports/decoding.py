@@ -7,7 +7,7 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -148,11 +148,11 @@ class LineReader:
         """Yield the rows of a split."""
         tally, run = ReportTally(), header_of_lines(split.path).get("run")
         for some in _group_lines(lines(split, self.max_line)):
-            texts = _string_array([b"" if line.fault else line.text for line in some])
+            texts = pa.array([b"" if line.fault else line.text for line in some], pa.string())
             is_plain, facts = find_plain_reports(texts)
             if is_plain.any():
                 numbers = np.array([line.number for line in some])[is_plain]
-                records = texts.filter(pa.array(is_plain))
+                records = texts if is_plain.all() else texts.filter(pa.array(is_plain))
                 yield from self._records(facts, records, split.file, numbers, run, tally)
             for place in np.flatnonzero(~is_plain).tolist():
                 yield from self._row(some[place], split, run, tally)
@@ -169,11 +169,8 @@ class LineReader:
     ) -> list[pa.RecordBatch]:
         """Return the rows of plain reports."""
         run_names = facts["run"].fill_null(run) if run else facts["run"]
-        runs = [
-            of["values"]
-            for of in run_names.value_counts().to_pylist()
-            if self.chosen.takes(of["values"], tally, of["counts"])
-        ]
+        counts = run_names.value_counts().to_pylist()
+        runs = [o["values"] for o in counts if self.chosen.takes(o["values"], tally, o["counts"])]
         columns = {
             "kind": pa.repeat(pa.scalar(int(RowKind.RECORD), pa.int8()), len(facts)),
             "peer": facts["peer"],
@@ -184,8 +181,10 @@ class LineReader:
             "reason": pa.nulls(len(facts), pa.string()),
             "record": records.cast(pa.binary()),
         }
-        chosen = pa.table(columns, ROWS).filter(pc.is_in(run_names, pa.array(runs, pa.string())))
-        batches: list[pa.RecordBatch] = chosen.combine_chunks().to_batches()
+        rows = pa.table(columns, ROWS)
+        if len(runs) < len(counts):
+            rows = rows.filter(pc.is_in(run_names, pa.array(runs, pa.string())))
+        batches: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
         return batches
 
     def _row(
@@ -227,14 +226,6 @@ def record_row(
     """Return the row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
     return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
-
-
-def _string_array(texts: Sequence[bytes]) -> pa.StringArray:
-    """Return an array of texts that are UTF-8, which is not checked again."""
-    offsets = np.zeros(len(texts) + 1, np.int32)
-    np.cumsum([*map(len, texts)], out=offsets[1:])
-    content = pa.py_buffer(b"".join(texts))
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), content)
 
 
 def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:

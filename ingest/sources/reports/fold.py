@@ -61,6 +61,12 @@ and those of vizpub.ingest.sources.base.Observed, where `valid_to` is the interv
 which something was reported.
 """
 
+_LIST_TEXTS = """
+    SELECT CASE WHEN has_{field} THEN {field} END AS text
+    FROM stays JOIN reports USING (row) ORDER BY row
+"""
+_ENTRIES = """SELECT json_transform(text, '["JSON"]')::VARCHAR[] AS entries FROM texts"""
+
 _MOST_ROWS, _MOST_BYTES = 1 << 16, 32 * 2**20
 """Limits of the reports that are folded at a time; more if one peer has more."""
 
@@ -235,9 +241,12 @@ def _make_tables(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.
 
     stay_rows = _query(database, "FROM stays ORDER BY row")
     for field, (table, meaning) in _LISTS.items():
-        lists = _query(database, f"SELECT {field}::VARCHAR[] AS {field} FROM reports ORDER BY row")
-        reported = lists[field].combine_chunks(), stay_rows[f"has_{field}"].combine_chunks()
-        held = find_periods(*reported, meaning, stay_rows, TABLES[table])
+        texts = _query(database, _LIST_TEXTS.format(field=field))["text"].combine_chunks()
+        encoded = texts.dictionary_encode()  # peers repeat their lists
+        database.register("texts", pa.table({"text": encoded.dictionary}))
+        lists = _query(database, _ENTRIES)["entries"].combine_chunks()
+        list_of_row = np.array(encoded.indices.fill_null(-1).to_numpy())
+        held = find_periods(lists, list_of_row, meaning, stay_rows, TABLES[table])
         yield from ((table, rows) for rows in held.to_batches() if len(rows))
     for table, text in _FINAL_TEXTS.items():
         columns = ", ".join(f'"{name}"' for name in TABLES[table].names)

@@ -15,7 +15,7 @@ from vizpub.model.arrays import Bools, Int32s, Int64s
 
 def find_periods(
     lists: pa.ListArray,
-    is_reported: pa.BooleanArray,
+    list_of_row: Int32s,
     meaning: Callable[[Any], tuple[str | None, ...]],
     stay_rows: pa.Table,
     schema: pa.Schema,
@@ -23,8 +23,9 @@ def find_periods(
     """Return the periods in which entries were in the lists of peers: peer, columns of the entry,
     valid_from and valid_to, named by the schema.
 
-    `lists` has the entries of each report as JSON, which count where they are reported; `meaning`
-    gives the columns of an entry. `stay_rows` has `peer`, `interval` and `joined` of the reports.
+    `lists` has the entries of each different list as JSON, of which `meaning` gives the columns;
+    `list_of_row`, which list a report has (-1 = none). `stay_rows` has `peer`, `interval` and
+    `joined` of the reports.
     """
     encoded = lists.values.dictionary_encode()
     places: dict[tuple[str | None, ...], int] = {}
@@ -34,13 +35,14 @@ def find_periods(
     ]
     if not places:
         return schema.empty_table()
+    offsets = np.array(lists.offsets.to_numpy())
     first, entry, end = _hold_entries(
-        np.array(lists.offsets.to_numpy()),
+        offsets,
         np.asarray(entry_numbers, np.int32)[encoded.indices.to_numpy()],
-        np.array(is_reported.to_numpy(zero_copy_only=False)),
+        np.append(list_of_row, np.int32(-1)),
         np.array(stay_rows["joined"].to_numpy()),
         np.array(stay_rows["interval"].to_numpy()),
-        len(places),
+        np.diff(offsets)[list_of_row[list_of_row >= 0]].sum(),
     )
     first_rows, of = pa.array(first), pa.array(entry)
     columns = [
@@ -52,25 +54,28 @@ def find_periods(
     return pa.table(columns, schema=schema)
 
 
-@compiled("(int32[::1], int32[::1], boolean[::1], boolean[::1], int64[::1], int64)")
+@compiled("(int32[::1], int32[::1], int32[::1], boolean[::1], int64[::1], int64)")
 def _hold_entries(
-    offsets: Int32s, entries: Int32s, is_reported: Bools, joined: Bools, at: Int64s, most: int
+    offsets: Int32s, entries: Int32s, list_of_row: Int32s, joined: Bools, at: Int64s, named: int
 ) -> tuple[Int32s, Int32s, Int64s]:
     """Return the periods, each as the row with which it begins, its entry and its end.
 
     An entry is held from the list that names it on: until the report before the next list that
-    does not, or before the next report that is not joined to the one before. O(entries).
+    does not, or before the next report that is not joined to the one before. The lists of all rows
+    have `named` entries; `list_of_row` has -1 behind the last. O(named).
     """
+    most = entries.max() + 1
     began, listed = np.full(most, -1, np.int32), np.full(most, -1, np.int32)
     held, count = np.empty(most, np.int32), 0
-    first, entry = np.empty(entries.size, np.int32), np.empty(entries.size, np.int32)
-    end, total = np.empty(entries.size, np.int64), 0
+    first, entry = np.empty(named, np.int32), np.empty(named, np.int32)
+    end, total = np.empty(named, np.int64), 0
     for row in range(at.size + 1):
         ends = row == at.size or not joined[row]
-        if not ends and not is_reported[row]:
+        of_row = list_of_row[row]
+        if not ends and of_row < 0:
             continue
-        if row < at.size and is_reported[row]:
-            for place in range(offsets[row], offsets[row + 1]):
+        if of_row >= 0:
+            for place in range(offsets[of_row], offsets[of_row + 1]):
                 listed[entries[place]] = row
         held_count = 0
         for place in range(count):
@@ -83,8 +88,8 @@ def _hold_entries(
                 began[one] = -1
                 total += 1
         count = held_count
-        if row < at.size and is_reported[row]:
-            for place in range(offsets[row], offsets[row + 1]):
+        if of_row >= 0:
+            for place in range(offsets[of_row], offsets[of_row + 1]):
                 one = entries[place]
                 if began[one] < 0:
                     began[one] = row

@@ -10,19 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.steps import SETTINGS
+from vizpub.analytics.steps import open_database
 from vizpub.model.arrays import Bools, Integers
 from vizpub.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
 from vizpub.reports.fields import Kind as Grammar
-
-if TYPE_CHECKING:
-    import duckdb
 
 FEW = 256
 """Fewer lines than these are read faster one by one."""
@@ -50,15 +46,15 @@ def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     if len(texts) < FEW:
         return np.zeros(len(texts), bool), pa.table({})
     is_plain = pc.match_substring_regex(texts, _whole_pattern())
-    database = _database()
-    database.register("texts", pa.table({"text": texts.filter(is_plain)}))
-    facts = database.sql(_FACTS).to_arrow_table()
-    names, places = _distinct_lists(facts)
-    is_sound = np.array([_are_sound(of, len(REPORT.fields), REPORT.required) for of in names])
-    is_sound = is_sound[places]
-    if any("gauges" in of for of in names):
-        gauges, places = _distinct_lists(database.sql(_GAUGES).to_arrow_table())
-        is_sound &= np.array([_are_sound(of, _MOST_GAUGES) for of in gauges])[places]
+    with open_database() as database:
+        database.register("texts", pa.table({"text": texts.filter(is_plain)}))
+        facts = database.sql(_FACTS).to_arrow_table()
+        names, places = _distinct_lists(facts)
+        is_sound = np.array([_are_sound(of, len(REPORT.fields), REPORT.required) for of in names])
+        is_sound = is_sound[places]
+        if any("gauges" in of for of in names):
+            gauges, places = _distinct_lists(database.sql(_GAUGES).to_arrow_table())
+            is_sound &= np.array([_are_sound(of, _MOST_GAUGES) for of in gauges])[places]
     accepted = np.array(is_plain.to_numpy(zero_copy_only=False))
     accepted[accepted] = is_sound
     return accepted, facts.filter(pa.array(is_sound))
@@ -75,14 +71,6 @@ def _distinct_lists(rows: pa.Table) -> tuple[list[list[str]], Integers]:
 def _are_sound(names: Sequence[str], most: int, required: Iterable[str] = ()) -> bool:
     """Return True for at most `most` names, each once, with those that are required."""
     return len({*names}) == len(names) <= most and {*required} <= {*names}
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """Return the database of this process; it makes no tables."""
-    import duckdb
-
-    return duckdb.connect(config=SETTINGS)
 
 
 @cache

@@ -1,4 +1,4 @@
--- Reports as columns, in order: of a peer, by time. Entries of state lists stay JSON, as a name may look like one.
+-- Reports as columns, in order: of a peer, by time. State lists stay JSON: as peers repeat them, each is decoded once.
 --
 -- whole: rows
 -- makes: reports
@@ -6,9 +6,9 @@ SELECT
     row, peer, interval, is_new,
     unnest(json_transform(record, '{
         "left": "BOOLEAN",
-        "neighbors": ["JSON"],
-        "topics": ["JSON"],
-        "roles": ["JSON"],
+        "neighbors": "JSON",
+        "topics": "JSON",
+        "roles": "JSON",
         "attributes": [{"key": "VARCHAR", "value": "VARCHAR"}],
         "control": {
             "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
