@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -371,10 +371,10 @@ def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> Non
 
 def manifest_text(manifest: Manifest, commit: str = "") -> str:
     """The text of run.json; with the identity of a commit, no other one has it."""
-    content = json.loads(json.dumps(asdict(manifest), allow_nan=False))  # as it will be read
+    content = json.loads(json.dumps(msgspec.to_builtins(manifest), allow_nan=False))
     content = {"format": FORMAT, **content, "crc": _crc(content)}
     content |= {_COMMIT: commit} if commit else {}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return msgspec.json.format(json.dumps(content, ensure_ascii=False), indent=1) + "\n"
 
 
 def _crc(content: dict[str, Any]) -> int:
