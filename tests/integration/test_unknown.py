@@ -66,7 +66,7 @@ def test_message_metrics_without_receptions_leave_hits_null() -> None:
 def test_unknown_rejections_are_null_and_leave_no_message_out(peers: pa.Table) -> None:
     published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True, None))
     taken = rows_of("subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
-    arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True, None, None))
+    arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
     told = {"publications": published, "receptions": arrived, "subscriptions": taken}
     (row,) = (found := message_tables(told)["metrics/messages"]).to_pylist()
     assert (row["rejections"], row["hit_ratio"]) == (None, 0.5)
@@ -89,7 +89,7 @@ def test_unknown_rejections_are_null_and_leave_no_message_out(peers: pa.Table) -
 def test_peer_with_unreported_receptions_is_not_eligible() -> None:
     published = rows_of("publications", (0, "m", 0, 0, 0, None, 0, True, None))
     taken = rows_of("subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
-    arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True, None, None))
+    arrived = rows_of("receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
     unreported = pa.table({"peer": [2], "interval": [0], "receptions": [True]})
     told = {
         "publications": published,
@@ -107,7 +107,7 @@ def test_unreported_fields_of_a_report_are_null_in_metrics(peers: pa.Table) -> N
     presence = rows_of("presence", (0, 0, OPEN), (1, 0, OPEN))
     taken = rows_of("subscriptions", (0, 0, 0, OPEN))
     links = rows_of("links", (0, 1, "overlay", None, 0, OPEN))
-    arrived = (0, 1, 0, None, 0, 0, True, 1, False, False, None, None)
+    arrived = (0, 1, 0, None, 0, 0, True, 1, False, False)
     unreported = pa.table(
         {
             "peer": [0, 1],

@@ -103,7 +103,7 @@ def names_of(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def rows_of(name: str, *rows: Sequence[Any]) -> pa.Table:
-    """Rows of a table of a run."""
+    """Rows of a table of a run. Columns left out at the end are unknown."""
     meant = table(name)
-    records = [dict(zip(meant.names, row, strict=True)) for row in rows]
+    records = [dict(zip(meant.names, row, strict=False)) for row in rows]
     return pa.Table.from_pylist(records, meant.arrow)
