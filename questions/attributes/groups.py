@@ -63,8 +63,8 @@ _COPIES = """
     sum(duplicates) FILTER (counted AND delivered IS NOT NULL)
         / nullif(sum(delivered) FILTER (counted AND duplicates IS NOT NULL), 0)
         AS duplicates_per_delivery,
-    sum(relay_receptions) FILTER (receptions IS NOT NULL)
-        / nullif(sum(receptions) FILTER (relay_receptions IS NOT NULL), 0) AS relay_share"""
+    CASE WHEN count(relay_receptions) = count(*)
+        THEN sum(relay_receptions) / nullif(sum(receptions), 0) END AS relay_share"""
 _HOPS = """
     sum(round(hops_mean * hops_known)::BIGINT) / nullif(sum(hops_known), 0) AS hops_mean,
     max(hops_max) AS hops_max"""
