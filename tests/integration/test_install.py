@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,15 @@ def pythons() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def uv() -> str:
+def uv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """uv, with a cache of its own: in the user's it would leave each wheel of Spark it builds."""
     program = Path(sys.executable).with_name("uv")
     found = str(program) if program.exists() else shutil.which("uv")
     assert found, "uv is of the locked environment: make .venv/ready"
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_CACHE_DIR", str(cache := tmp_path_factory.mktemp("uv")))
+        yield found
+    shutil.rmtree(cache)
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ def counted(spark: SparkSession, call: Callable[[], object]) -> Read:
     check = integrity._check_open  # every file passes it
     scan = StoredTable.scan
 
-    def counting(*of: Any) -> None:
+    def counting(*of: Any, **how: Any) -> None:
         nonlocal opened
         opened += 1
-        check(*of)
+        check(*of, **how)
 
     def scanning(*of: Any, **how: Any) -> Iterator[pa.RecordBatch]:
         nonlocal scanned

@@ -17,6 +17,8 @@ from vizpub.machine.jvm.class_data import ClassData, find_archive, make
 from vizpub.machine.jvm.java import find_java
 
 FROM_ARCHIVE = "source: shared objects file"
+ROOM = SimpleNamespace(free=10**10)
+"""On a disk: these tests need little, however full the disk is."""
 
 
 def java() -> tuple[str, ...]:
@@ -27,6 +29,7 @@ def java() -> tuple[str, ...]:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassData:
     """Of a Java that loads what it needs to tell its version."""
     monkeypatch.setattr(class_data, "_WORTH", 100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: ROOM)
     folder = tmp_path / "kinds of sessions" / "one"
     folder.mkdir(parents=True)
     return ClassData(folder, java())
@@ -57,6 +60,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(fresh := listed(found), found.folder / "kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(class_data, "_WORTH", 100)
+        patch.setattr(shutil, "disk_usage", lambda _: ROOM)
         make(found.folder, fresh, found.java)
     return found.folder
 
