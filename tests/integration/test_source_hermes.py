@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from base58 import b58encode
 
+from tests.support.few import few
 from tests.support.staged import Taken, staged, take
 from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
@@ -107,7 +108,7 @@ def events(libp2p_small: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.fixture(scope="module", params=[{}, TAGGED], ids=["untagged", "tagged"])
+@pytest.fixture(scope="module", params=few([{}, TAGGED], [TAGGED]), ids=["untagged", "tagged"])
 def taken(
     request: pytest.FixtureRequest,
     events: list[dict[str, Any]],

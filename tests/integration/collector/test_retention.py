@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.integration.collector.test_batches import START, Live, Record, reports_of
 from tests.integration.test_append import contents, difference
 from tests.support.faults import stopping
+from tests.support.few import few
 from vizpub.collector.making.batch import batches_in
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
@@ -119,11 +120,12 @@ class Pair:
             await intake.log.aclose()
 
 
+@pytest.mark.parametrize("stops", few([{}, {1: False}], [{}]))
 def test_run_that_keeps_its_last_intervals_equals_the_whole_run_in_them(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, stops: Mapping[int, bool]
 ) -> None:
     pair = Pair(spark, tmp_path, seed=21)
-    asyncio.run(pair.collect((6, 1), {1: False}))
+    asyncio.run(pair.collect((6, 1), stops))
     run, folder = pair.case.run, pair.case.place.batches
     notes = run.manifest.notes
     assert notes[INTERVALS] == run.facts.clock.first - START > 1

@@ -12,7 +12,6 @@ import pytest
 
 from tests.integration.collector.test_batches import START, Live, reports_of
 from tests.integration.test_append import same_tables
-from tests.support.few import few
 from tests.support.hdfs import one_cluster
 from tests.support.object_store import Fault, Machine, Server, machine, one_server, server, url
 from vizpub.collector.place import CollectionPlace
@@ -46,7 +45,8 @@ def rows_elsewhere(case: Live, machine: Machine) -> int | None:
         machine("here")
 
 
-@pytest.mark.parametrize("seed", few(range(6), [1]))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(6))
 def test_run_in_a_store_equals_one_ingest_of_its_reports(
     live: Callable[[int], Live], machine: Machine, server: Server, seed: int
 ) -> None:

@@ -115,7 +115,8 @@ QUESTIONS = """async (name) => {
 }"""
 
 
-@pytest.mark.parametrize("name", few(["intervals", "hours", "hostile"], ["intervals"]))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["intervals", "hours", "hostile"])
 def test_answers_are_those_of_the_server(
     look_at: Look, look: Look, export: Export, name: str
 ) -> None:
@@ -305,9 +306,8 @@ def test_pages_of_things_are_in_the_file(look_at: Look, export: Export, plays: P
     expect(page.get_by_role("heading", level=1)).to_have_text(run.peers[3])
 
 
-@pytest.mark.parametrize(
-    "screen", few(["overlay", "messages", "message", "tables", "peer"], ["messages"])
-)
+@pytest.mark.long
+@pytest.mark.parametrize("screen", ["overlay", "messages", "message", "tables", "peer"])
 def test_file_is_open_to_all(look_at: Look, export: Export, screen: str) -> None:
     looking = look_at(export("intervals"), viewport={"width": 1440, "height": 900})
     page = looking.open("intervals", "sel=3" if screen == "overlay" else "", screen)

@@ -303,6 +303,7 @@ CONTEXTS = """() => {
 """Counts the graphics contexts that are made."""
 
 
+@pytest.mark.long
 def test_pictures_take_over_the_graphics_contexts_of_those_that_were_left(look: Look) -> None:
     """A browser has room for sixteen, and keeps what they compiled."""
     looking = look(own=True)

@@ -90,6 +90,7 @@ def test_views_are_changed_by_keyboard(look: Look, plays: dict[str, Played]) -> 
     assert page.evaluate("() => explorer.state.sel") == 3  # Escape closed the menu alone
 
 
+@pytest.mark.long
 def test_views_go_from_browser_to_browser(
     look: Look, plays: dict[str, Played], tmp_path: Path
 ) -> None:

@@ -191,6 +191,7 @@ def test_state_is_what_is_chosen_and_leads_the_page(shared_notebook: Notebook) -
     assert shown.page.url == NOTEBOOK
 
 
+@pytest.mark.long
 def test_two_cells_show_the_same_address(notebook: Open) -> None:
     shown = notebook("intervals", cells=2, state="#/run/intervals/overlay?sel=3&t=9")
     first, second = shown.frame(0), shown.frame(1)
@@ -213,6 +214,7 @@ def test_table_is_saved_as_the_csv_of_the_kernel(shared_notebook: Notebook, stag
     assert download.value.path().read_bytes() == expected
 
 
+@pytest.mark.long
 def test_hostile_names_are_text(notebook: Open) -> None:
     shown = notebook("hostile", state="#/run/hostile/overlay?view=table&t=5")
     frame = shown.frame()
@@ -235,6 +237,7 @@ def test_page_cannot_reach_the_notebook(shared_notebook: Notebook) -> None:
     assert frame.evaluate("() => origin") == "null"
 
 
+@pytest.mark.long
 def test_moved_frame_and_height_follow(notebook: Open) -> None:
     shown = notebook("intervals", height=300)
     shown.frame().evaluate("() => explorer.update({ t: 13 })")

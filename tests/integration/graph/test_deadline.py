@@ -77,7 +77,7 @@ def test_transaction_is_ended_by_its_name_alone(
         other.commit()
 
 
-@pytest.mark.parametrize("shape", few(SHAPES, ["round", "subqueries", "list", "steps"]))
+@pytest.mark.parametrize("shape", few(SHAPES, ["subqueries", "steps"]))
 def test_largest_text_that_is_let_through_is_answered(driver: neo4j.Driver, shape: str) -> None:
     text, most = SHAPES[shape]
     assert len(free_text(driver, "neo4j", text(most), {}, Limits(60)).rows) == 1
@@ -95,10 +95,7 @@ def test_error_in_a_step_and_an_abandoned_answer_leave_nothing(driver: neo4j.Dri
 # From here on rows that never end keep the server's processors busy.
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["reduce", *(pytest.param(n, marks=pytest.mark.long) for n in ("comprehension", "predicate"))],
-)
+@pytest.mark.parametrize("name", few(FOR_EVER, ["reduce"]))
 def test_row_that_takes_for_ever_is_given_up(driver: neo4j.Driver, name: str) -> None:
     before = len(transactions(driver))
     with pytest.raises(UseError, match=STILL_BUSY):

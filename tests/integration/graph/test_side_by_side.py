@@ -241,6 +241,7 @@ def test_loading_run_is_hidden_and_changes_no_answer(
     assert {of: question() for of, question in watch.hidden.items()} == alone[coming.facts.name]
 
 
+@pytest.mark.long
 @FEW_OR_EVERY
 def test_run_under_removal_is_hidden_and_changes_no_answer(
     graph: Graph,

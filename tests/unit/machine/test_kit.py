@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.few import few
 from vizpub.machine import kit
 from vizpub.model.errors import UseError
 
 
-@pytest.mark.parametrize("name", ["tenacity", "neo4j", "msgspec", "pyarrow"])
+@pytest.mark.parametrize("name", few(["tenacity", "neo4j", "msgspec", "pyarrow"], ["msgspec"]))
 def test_wheel_made_again_installs_what_was_installed(name: str, tmp_path: Path) -> None:
     one = distribution(name)
     kit._write_wheel(one, tmp_path)
