@@ -262,7 +262,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 class Ledger:
-    """Adds each test that ended well to a file, as it ends; what was killed is run again."""
+    """Adds each test that ended well to a file, as it ends; what was killed is run again. Failures
+    stand beside it long before pytest prints them.
+    """
 
     def __init__(self, path: Path, passed: set[str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,6 +279,9 @@ class Ledger:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._outcomes[report.nodeid].add(report.outcome)
+        if report.failed:
+            with self._path.with_suffix(".failures").open("a", encoding="utf-8") as file:
+                file.write(f"{report.nodeid}\n{report.longreprtext}\n\n")
         if report.when == "teardown" and "failed" not in self._outcomes[report.nodeid]:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{report.nodeid}\n")

@@ -234,6 +234,7 @@ class TestLedger:
                 ledger.pytest_runtest_logreport(report(test, when, result))
         ledger.pytest_sessionfinish()
         assert path.read_text() == "a.py::good\n"
+        assert path.with_suffix(".failures").read_text().startswith("a.py::bad\nwhy\n")
         result = json.loads(path.with_suffix(".json").read_text())
         assert (result["tests"], result["passed before"], result["failed"]) == (2, 1, ["a.py::bad"])
 
@@ -246,4 +247,5 @@ class TestLedger:
 
 
 def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
-    return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, None, when)
+    text = "why" if outcome == "failed" else None
+    return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, text, when)
