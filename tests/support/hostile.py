@@ -56,7 +56,7 @@ REFUSED = {
 
 OF_NO_RUN = (
     ".", "..", "../x", "/etc", "a/b", "a\\b", "-x", ".hidden", "a b", "two\nlines",
-    "'", '"', "`", "$x", "\u202ex", "\u00e9", "\U0001f469", "*", "x" * 101, *TAKEN[:3],
+    "'", '"', "`", "$x", "\u202ex", "\u00e9", "\U0001f469", "no*", "x" * 101, *TAKEN[:3],
 )  # fmt: skip
 """Names that no run can have."""
 
