@@ -22,7 +22,9 @@ from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.bctrace import NO_HEADER, PARTS, UNLISTED, Bctrace
+from vizpub.ingest.sources.bctrace import Bctrace
+from vizpub.ingest.sources.bctrace.events import PARTS, UNLISTED
+from vizpub.ingest.sources.bctrace.source import NO_HEADER
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.model.clock import OPEN
 from vizpub.model.run import DUPLICATES
