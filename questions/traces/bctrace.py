@@ -11,7 +11,7 @@ each is sent when it arrives.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TextIO
@@ -29,6 +29,8 @@ ATTRIBUTES = ("upload_bw_mbps", "download_bw_mbps", "country")
 """Attributes of peers that a topology has."""
 UNDATED = "1970-01-01T00:00:00Z"
 """The beginning of a trace that does not know when it began."""
+SENT_ON_ARRIVAL = "when it arrives"
+"""When copies are sent in a trace of a run, as its header says."""
 
 # Who and what is shown. Links of other topics are not; links without a topic are where the
 # message's topic has none of its own.
@@ -131,15 +133,15 @@ def write_bctrace(
         )
     attributes = rows_of(run, "attributes")
     nodes = read_answer(run.stored, shown + _NODES.format(attributes=attributes), **values)
-    name = run.publication(number)["name"]
+    published = run.publication(number)
     length = run.clock.interval_us or 1
     # Intervals of the trace begin where those of the run do.
     begin = events[0]["us"] // length * length
-    header = _header(run, name, nodes.to_pylist(), events, begin)
+    header = _header(run, published["name"], nodes.to_pylist(), events, begin)
     line = _line(header)
     out.write(line)
     place = {peer: node for node, peer in enumerate(nodes["peer"].to_pylist())}
-    for event in _lines(events, name, header["nodes"], place, begin):
+    for event in _lines(events, published, header["nodes"], place, begin):
         out.write(_line(event))
     index = [[0, len(line.encode())]]
     out.write(_line({"end": True, "duration": events[-1]["us"] - begin, "index": index}))
@@ -184,7 +186,7 @@ def _header(
             ],
             "edges": [{"source": a, "target": b, "latency_ms": None} for a, b in sorted(pairs)],
         },
-        "config": {"run": run.facts.name, "message": message, "sent": "when it arrives"},
+        "config": {"run": run.facts.name, "message": message, "sent": SENT_ON_ARRIVAL},
         "decoderName": DECODER,
         # Without these netviz guesses which name is whose.
         "peer_ids": names,
@@ -193,12 +195,13 @@ def _header(
 
 def _lines(
     events: Sequence[dict[str, Any]],
-    message: str,
+    published: Mapping[str, Any],
     names: Sequence[str],
     place: dict[int, int],
     begin: int,
 ) -> Iterator[list[Any]]:
     """Yield the events in the order of their fields."""
+    message, size = published["name"], published["bytes"]
     for event in events:
         code, other, topic = event["code"], event["other"], event["topic"]
         row = [event["us"] - begin, place[event["peer"]], code]
@@ -208,9 +211,9 @@ def _lines(
         elif code in ("mg", "mp"):
             yield [*row, remote_peer, topic]
         elif code == "pb":
-            yield [*row, topic, message, None]
+            yield [*row, topic, message, size]
         elif code == "ms":
-            yield [*row, remote_peer, topic, message, None]
+            yield [*row, remote_peer, topic, message, size]
         else:
             reason = [event["reason"]] if code == "rj" else []
             yield [*row, remote_peer, topic, message, *reason]

@@ -8,6 +8,7 @@ import gzip
 import json
 from base64 import b64decode
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ import pytest
 from base58 import b58encode
 
 from tests.support.grouped import play_groups
+from tests.support.played import write_play
 from tests.support.staged import OF_TRACES, Taken, staged, take
 from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
@@ -28,6 +30,7 @@ from vizpub.ingest.sources.bctrace.source import NO_HEADER
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.model.clock import OPEN
 from vizpub.model.run import DUPLICATES
+from vizpub.model.tables import COPY_FLAGS
 from vizpub.questions.names import NamedRun
 from vizpub.questions.traces.bctrace import write_bctrace
 from vizpub.runstore.store import StoredRun, open_run
@@ -46,6 +49,10 @@ CODES = {
     "graft": ("mg", ("peerID", "topic")),
     "prune": ("mp", ("peerID", "topic")),
 }
+CONTROL = {
+    ("sendRPC", "ihave"): "hs", ("sendRPC", "iwant"): "ws", ("sendRPC", "idontwant"): "ns",
+    ("recvRPC", "ihave"): "hr", ("recvRPC", "iwant"): "wr", ("recvRPC", "idontwant"): "nr",
+}  # fmt: skip
 HEADER = {
     "v": 1, "t0": "2026-03-28T00:00:00Z", "nodes": ["n0", "n1", "n2"],
     "topology": {
@@ -72,6 +79,26 @@ def go_text(content: bytes) -> str:
     return text
 
 
+def size_of(message: str) -> int | None:
+    """The size of a message by its id, unknown of some."""
+    return 100 * (int(message[-2:], 16) % 7) or None
+
+
+def transfers(event: dict[str, Any]) -> Iterator[list[Any]]:
+    """What ethp2p writes of an RPC that a recorded event sends or receives."""
+    for what in event.keys() & {"sendRPC", "recvRPC"}:
+        other = b58encode(b64decode(event[what].get("sendTo") or event[what]["receivedFrom"]))
+        meta = event[what].get("meta", {})
+        for message in meta.get("messages", ()) if what == "sendRPC" else ():
+            id_ = b64decode(message["messageID"]).hex()
+            yield ["ms", other.decode(), message["topic"], id_, size_of(id_)]
+        for kind, entries in meta.get("control", {}).items():
+            for ids in (e["messageIDs"] for e in entries if (what, kind) in CONTROL):
+                for id_ in ids:
+                    row = [CONTROL[what, kind], other.decode(), "news", b64decode(id_).hex()]
+                    yield [*row, len(ids)]
+
+
 def written(path: Path, header: object, *events: object) -> Path:
     lines = [header, *events, {"end": True, "duration": 1, "index": [[0, 1]]}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -86,11 +113,15 @@ def original(libp2p_small: Path) -> Taken:
 
 
 @pytest.fixture(scope="module")
-def rewritten(libp2p_small: Path, tmp_path_factory: pytest.TempPathFactory) -> Taken:
+def events(libp2p_small: Path) -> list[dict[str, Any]]:
     lines: list[bytes] = []
     for path in sorted((libp2p_small / "json").glob("*.gz")):
         lines += gzip.decompress(path.read_bytes()).splitlines()
-    events = sorted(map(json.loads, lines), key=lambda event: event["timestamp"])
+    return sorted(map(json.loads, lines), key=lambda event: event["timestamp"])
+
+
+@pytest.fixture(scope="module")
+def rewritten(events: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Taken:
     ids = sorted({event["peerID"] for event in events})
     header = {
         **HEADER, "t0": "2000-01-01T00:00:00Z", "nodes": [f"n{n}" for n in range(len(ids))],
@@ -98,16 +129,17 @@ def rewritten(libp2p_small: Path, tmp_path_factory: pytest.TempPathFactory) -> T
     }  # fmt: skip
     rows: list[Any] = []
     for event in events:
+        of = [(event["timestamp"] - T0_NS) // 1000, ids.index(event["peerID"])]
+        rows += ([*of, *row] for row in transfers(event))
         for what in event.keys() & CODES.keys():
             code, fields = CODES[what]
-            row = [(event["timestamp"] - T0_NS) // 1000, ids.index(event["peerID"]), code]
+            row = [*of, code]
             for field in fields:
                 value = event[what].get(field)
                 if value is not None and field in ("peerID", "receivedFrom"):
                     value = go_text(b64decode(value))
                 row.append(b64decode(value).hex() if field == "messageID" else value)
             rows.append(row)
-    rows.insert(7, [1, 0, "hs", "12D3", "t", "m", 1])
     return take(written(tmp_path_factory.mktemp("bctrace") / "a.bctrace", header, *rows))
 
 
@@ -134,6 +166,97 @@ def test_rewritten_events_mean_what_the_trace_means(
     }
     assert len(found) > 20 or table == "rejections"
     assert found == expected
+
+
+def plain(peer: str) -> str:
+    return b58encode(b64decode(peer)).decode()
+
+
+def names_of(taken: Taken) -> dict[str, str]:
+    """The ids of nodes by their names."""
+    rows = taken.records("attributes")
+    return {row["peer"]: row["value"] for row in rows if row["key"] == "peer_id"}
+
+
+def test_control_is_counted_as_the_recorded_rpcs_have_it(
+    events: list[dict[str, Any]], rewritten: Taken
+) -> None:
+    first_second = min(event["timestamp"] for event in events) // 10**9
+    wanted: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+    for event in events:
+        for what in event.keys() & {"sendRPC", "recvRPC"}:
+            way = {"sendRPC": "sent", "recvRPC": "received"}[what]
+            of = plain(event["peerID"]), event["timestamp"] // 10**9 - first_second
+            for kind, entries in event[what].get("meta", {}).get("control", {}).items():
+                for entry in entries if (what, kind) in CONTROL else ():
+                    counts = wanted[*of, kind]
+                    counts[f"messages_{way}"] += 1
+                    counts[f"ids_{way}"] += len(entry["messageIDs"])
+    names = names_of(rewritten)
+    assert {row["kind"] for row in rewritten.records("control")} == {"ihave", "iwant", "idontwant"}
+    found = {
+        (names[row["peer"]], row["interval"], row["kind"]): {
+            name: row[name]
+            for way in ("sent", "received")
+            for name in (f"messages_{way}", f"ids_{way}")
+        }
+        for row in rewritten.records("control")
+    }
+    assert found == {
+        of: dict.fromkeys(found[of], 0) | dict(counts) for of, counts in wanted.items()
+    }
+    assert max(counts["ids_sent"] - counts["messages_sent"] for counts in wanted.values()) > 5
+    assert "messages_dropped" not in rewritten.table("control").column_names
+
+
+def test_copies_are_marked_as_those_of_the_trace(original: Taken, rewritten: Taken) -> None:
+    columns = "message", "peer", "previous_hop", "tick", *(flag.name for flag in COPY_FLAGS)
+    names = names_of(rewritten)
+    found = {
+        (message, names[peer], names.get(sender, sender), *rest)
+        for message, peer, sender, *rest in rewritten.rows("receptions", *columns)
+    }
+    assert found == original.rows("receptions", *columns)
+    assert {row[-3:] for row in found} > {(True, False, False), (False, False, True)}
+
+
+def test_messages_sent_are_traffic_with_bytes_where_all_sizes_are_known(
+    events: list[dict[str, Any]], rewritten: Taken
+) -> None:
+    seconds = [event["timestamp"] // 10**9 for event in events]
+    length = max(seconds) - min(seconds) + 1
+    sizes: dict[tuple[Any, ...], list[int | None]] = {
+        (plain(event["peerID"]), interval): [] for event in events for interval in range(length)
+    }
+    for event, second in zip(events, seconds, strict=True):
+        for message in event.get("sendRPC", {}).get("meta", {}).get("messages", ()):
+            size = size_of(b64decode(message["messageID"]).hex())
+            sizes[plain(event["peerID"]), second - min(seconds)].append(size)
+    names = names_of(rewritten)
+    columns = "interval", "publication_messages_sent", "publication_bytes_sent"
+    found = {(names[peer], *rest) for peer, *rest in rewritten.rows("traffic", "peer", *columns)}
+    assert found == {
+        (*of, len(each), None if None in each else sum(each))  # type: ignore[arg-type]
+        for of, each in sizes.items()
+    }
+    known = {size_of(message) is None for message, _ in rewritten.rows("sizes", "message", "bytes")}
+    assert known == {False}
+    assert None in {row[-1] for row in found}
+    unknown = "control_messages_sent", "publication_messages_received", "rpcs_sent", "dropped"
+    assert rewritten.rows("traffic", *unknown) == {(None,) * 4}
+
+
+def test_traces_without_control_or_messages_sent_leave_them_unknown(tmp_path: Path) -> None:
+    found = take(
+        written(tmp_path / "t", HEADER, [0, 0, "pb", "t", "m"], [1, 1, "dl", "0", "t", "m"])
+    )
+    assert (found.seen.control, found.seen.traffic) == (None, None)
+    assert not {flag.name for flag in COPY_FLAGS} & {*found.table("receptions").column_names}
+    refused = ([2, 0, "ns", "1", "t", "m", 0], [2, 0, "hs", "1", "t", "m"], [2, 0, "ms", "1", "t"])
+    again = take(written(tmp_path / "u", HEADER, [1, 0, "hs", "x", "t", "m", 1], *refused))
+    assert [line for _, line, *_ in again.staged.quarantine] == [3, 4, 5]
+    assert again.rows("control", "peer", "kind", "messages_sent") == {("n0", "ihave", 1)}
+    assert UNLISTED in again.told.notes
 
 
 def test_nodes_of_the_header_are_there_all_along_with_what_the_topology_says(
@@ -320,3 +443,18 @@ def test_exported_attributes_are_read_again(tmp_path: Path) -> None:
     made = play_groups(tmp_path, 1)
     again, _ = round_trip(open_run(tmp_path, made.name), "m3", tmp_path)
     assert (made.peers[0], "country", "CH") in again.rows("attributes", "peer", "key", "value")
+
+
+def test_exported_size_is_read_again_and_nothing_is_said_of_what_was_sent(tmp_path: Path) -> None:
+    made = play_groups(tmp_path, 1)
+    row = next(row for row in made.rows["publications"] if row["name"] == "m3")
+    row["bytes"] = 1234
+    for copy in made.rows["receptions"]:
+        copy["previous_hop"] = copy["peer"] and 0
+    for is_known in (True, False):
+        row["publication_known"] = is_known
+        write_play(tmp_path / str(is_known), made)
+        again, _ = round_trip(open_run(tmp_path / str(is_known), made.name), "m3", tmp_path)
+        assert again.rows("publications", "bytes") == ({(1234,)} if is_known else set())
+        assert again.rows("sizes", "message", "bytes") == {("m3", 1234)}
+        assert again.seen.traffic is None

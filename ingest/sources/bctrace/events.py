@@ -9,7 +9,13 @@ import msgspec
 
 from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.bctrace.header import NAME, Header
-from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
+from vizpub.ingest.sources.libp2p.events import (
+    REQUESTS,
+    ControlEntry,
+    EventType,
+    RpcEntries,
+    TraceEvent,
+)
 from vizpub.ingest.sources.libp2p.facts import TraceTally
 from vizpub.ingest.tasks.fold import count_name
 from vizpub.reports.fields import INT32, INT64
@@ -21,7 +27,12 @@ ETHP2P = "ethp2p"
 _PUBLISHER = 0
 """The role of a session's peer that publishes."""
 _NO_TYPE = -1
-"""The type of parts, which are no events of GossipSub."""
+"""The type of transfers, which are folded apart."""
+_CONTROL = {
+    EventType.SEND_RPC: {"hs": "ihave", "ws": "iwant", "ns": "idontwant"},
+    EventType.RECV_RPC: {"hr": "ihave", "wr": "iwant", "nr": "idontwant"},
+}
+"""The kind of control entries by the way they went and their code."""
 _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
     "pa": (EventType.STREAM_OPENED, ("other", "proto")),
     "pg": (EventType.STREAM_CLOSED, ("other",)),
@@ -33,6 +44,12 @@ _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
     "dl": (EventType.DELIVER, ("other", "topic", "message")),
     "du": (EventType.DUPLICATE, ("other", "topic", "message")),
     "rj": (EventType.REJECT, ("other", "topic", "message", "reason")),
+    "ms": (EventType.SEND_RPC, ("other", "topic", "message")),
+    **{
+        code: (way, ("other", "topic", "message"))
+        for way, codes in _CONTROL.items()
+        for code in codes
+    },
     # ethp2p: peers that shook hands or (un)subscribed, and sessions started or decoded.
     "ph": (EventType.STREAM_OPENED, ("other",)),
     "ps": (EventType.JOIN, ("other", "topic")),
@@ -41,10 +58,8 @@ _FIELDS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
     "sd": (EventType.DELIVER, ("topic", "message")),
 }
 """The type of an event by its code, and what its fields from the fourth on are."""
-_NOT_READ = frozenset(
-    ("va", "ud", "ms", "hs", "hr", "ws", "wr", "ns", "nr", "sx", "ce", "ru", "po", "sp")
-)
-"""Codes of validation, of messages sent, of control entries, and of a session's progress."""
+_NOT_READ = frozenset(("va", "ud", "sx", "ce", "ru", "po", "sp"))
+"""Codes of validation, and of a session's progress."""
 _VERDICTS = (
     *("parts_useful", "parts_redundant", "parts_late", "parts_late"),
     *("parts_invalid", "parts_pending"),
@@ -56,9 +71,12 @@ _BYTES_SENT = "part_bytes_sent"
 GAUGES = (*dict.fromkeys(_VERDICTS), _BYTES_SENT)
 _OF_PARTS = {"cr": "its verdict is not one of 0 to 5", "cs": "its bytes are no number"}
 """Codes of parts that a peer receives and sends, and why one is refused for its last field."""
-PARTS = "parts of messages"
+PARTS, SENT, CONTROL = "parts of messages", "messages sent", "control messages"
+"""What only some traces tell; their events are counted by these names."""
+MESSAGES, MESSAGE_BYTES, UNSIZED = "messages", "message_bytes", "unsized"
+"""The counts of messages sent, of their bytes, and of those whose size is unknown."""
 _MAY_LACK = {
-    "other": frozenset({"dl", "du", "rj"}),
+    "other": _FIELDS.keys() - {"pa", "pg", "mg", "mp", "ph", "ps", "pu"},
     "topic": _FIELDS.keys() - {"tj", "tl", "ps", "pu"},
     "reason": {"rj"},
     "proto": {"pa"},
@@ -66,8 +84,10 @@ _MAY_LACK = {
 """The codes of events without which a field is valid."""
 
 
-class Part(TraceEvent, array_like=True, gc=False):
-    """A part of a message that the peer received or sent, as what it adds to gauges."""
+class Transfer(TraceEvent, array_like=True, gc=False):
+    """A message that the peer sent, or a part of one that it sent or received, as what it adds to
+    counts.
+    """
 
     counts: dict[str, int] = msgspec.field(default_factory=dict)
 
@@ -106,10 +126,17 @@ def _make_events(event: Sequence[Any], header: Header, tally: TraceTally) -> Ite
     read: dict[str, Any] = {
         name: _read_field(name, code, values.get(name), header, tally) for name in names
     }
+    after = event[3 + len(names)] if len(event) > 3 + len(names) else None
     if code in ("ss", "sd", "ph"):
         read["proto"] = ETHP2P
-    if code == "pb" and len(event) > 5:
-        read["bytes"] = _read_size(event[5])
+    if code in ("pb", "ms"):
+        read["bytes"] = _read_size(after)
+    if code == "ms":
+        yield _count_message(Transfer(_NO_TYPE, peer, time, **read), header, tally)
+        return
+    if of_control := _CONTROL.get(kind):
+        read["entries"] = _read_entry(of_control[code], kind, read, after)
+        count_name(tally.tables, CONTROL)
     yield TraceEvent(kind, peer, time, **read)
     if code == "ph" and isinstance(topics := event[5:6] and event[5], list):
         for topic in topics:
@@ -124,14 +151,33 @@ def _read_size(size: Any) -> int | None:
     return size or None
 
 
-def _read_part(event: Sequence[Any], peer: str, time: int) -> Part:
+def _count_message(sent: Transfer, header: Header, tally: TraceTally) -> Transfer:
+    """Count a message as sent, unless the trace does not know when it was."""
+    if header.knows_sent:
+        size = {UNSIZED: 1} if sent.bytes is None else {MESSAGE_BYTES: sent.bytes}
+        sent.counts = {MESSAGES: 1, **size}
+        count_name(tally.tables, SENT)
+    return sent
+
+
+def _read_entry(kind: str, way: EventType, read: Mapping[str, Any], ids: Any) -> RpcEntries:
+    """Return the control entry of one of its ids, with the number of all. Raises:
+    RecordRefused.
+    """
+    if type(ids) is not int or not 0 < ids <= INT32:
+        raise RecordRefused("the number of ids of its entry is none")
+    named = (read["message"],) if way == EventType.SEND_RPC and kind in REQUESTS else ()
+    return RpcEntries(control=(ControlEntry(kind, read["topic"], ids, named),))
+
+
+def _read_part(event: Sequence[Any], peer: str, time: int) -> Transfer:
     """Read a part of a message. Raises: RecordRefused."""
     code, value = event[2], event[6] if len(event) > 6 else None
     most = INT32 if code == "cs" else len(_VERDICTS) - 1
     if type(value) is not int or not 0 <= value <= most:
         raise RecordRefused(_OF_PARTS[code])
     counts = {_BYTES_SENT: value} if code == "cs" else {_VERDICTS[value]: 1}
-    return Part(_NO_TYPE, peer, time, proto=ETHP2P, counts=counts)
+    return Transfer(_NO_TYPE, peer, time, proto=ETHP2P, counts=counts)
 
 
 def _read_field(name: str, code: str, value: Any, header: Header, tally: TraceTally) -> str | None:

@@ -12,6 +12,7 @@ from base58 import b58decode
 from vizpub.ingest.inputs.reader import RecordRefused, parse_object
 from vizpub.ingest.sources.base import or_none
 from vizpub.ingest.sources.libp2p.interop import parse_time
+from vizpub.questions.traces.bctrace import SENT_ON_ARRIVAL
 from vizpub.reports.fields import Key
 
 NAME = Key()
@@ -30,6 +31,8 @@ class Header(NamedTuple):
     """The node of each form in which events write a peer."""
     attributes: Sequence[Mapping[str, str]]
     """By node."""
+    knows_sent: bool
+    """Messages were sent when the trace says so; vizpub's own say when they arrived."""
 
     @classmethod
     def parse(cls, text: bytes) -> Header:
@@ -48,7 +51,9 @@ class Header(NamedTuple):
         for node, peer_id in enumerate(ids):
             if peer_id != nodes[node]:
                 attributes[node]["peer_id"] = peer_id
-        return cls(t0, nodes, _name_forms(nodes, ids), attributes)
+        config = values.get("config")
+        knows_sent = not isinstance(config, dict) or config.get("sent") != SENT_ON_ARRIVAL
+        return cls(t0, nodes, _name_forms(nodes, ids), attributes, knows_sent)
 
 
 def _read_topology(topology: Any, nodes: int) -> list[dict[str, str]]:

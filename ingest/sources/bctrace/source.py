@@ -9,7 +9,7 @@ folded like traces of go-libp2p-pubsub; what they lack is unknown. Parts of mess
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -35,10 +35,10 @@ from vizpub.ingest.sources.base import (
     first_lines,
     or_none,
 )
-from vizpub.ingest.sources.bctrace.events import ETHP2P, PARTS, Part, read_events
-from vizpub.ingest.sources.bctrace.fold import HEARD, OF_PART, TraceFold
+from vizpub.ingest.sources.bctrace.events import CONTROL, ETHP2P, PARTS, SENT, Transfer, read_events
+from vizpub.ingest.sources.bctrace.fold import HEARD, TRANSFERRED, TraceFold
 from vizpub.ingest.sources.bctrace.header import Header
-from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
+from vizpub.ingest.sources.libp2p.events import REQUESTS, EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.fold import OF_ATTRIBUTES
 from vizpub.ingest.sources.libp2p.source import Libp2p
@@ -49,20 +49,26 @@ NO_HEADER = "its file has no header that can be read"
 
 _KEYS = {"v", "nodes", "topology"}
 _FIRST_DAY_NS = 86_400 * 10**9
+_SENT_TEXT = """
+    SELECT
+        peer, interval, coalesce(messages, 0) AS publication_messages_sent,
+        CASE WHEN messages IS NULL THEN 0 ELSE bytes END AS publication_bytes_sent
+    FROM (
+        -- A trace is complete, so a node that writes it has sent what it says, or nothing.
+        SELECT peer, unnest(range({last} + 1))::INTEGER AS interval
+        FROM (SELECT peer FROM folded.peers UNION SELECT peer FROM folded.sent)
+    ) LEFT JOIN folded.sent USING (peer, interval)
+"""
+_CONTROL_TEXT = "SELECT * EXCLUDE (messages_dropped, ids_dropped) FROM folded.control"
 
 
 class Bctrace(Libp2p):
     """The source `bctrace`: a Libp2p whose reader takes traces of all nodes, with a header."""
 
     name = "bctrace"
-    names_messages = False
     fold = TraceFold
     tables = TraceFold.tables
     options = frozenset({"interval_us", "max_line"})
-    unknown = (
-        "traffic (what was sent and the entries of control messages are not read)",
-        PARTS,
-    )
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'bctrace' for a file that begins with a header."""
@@ -78,34 +84,45 @@ class Bctrace(Libp2p):
         return _TraceReader(TraceJudge.of(source_input), source_input.options.max_line)
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
-        """Describe the run like Libp2p; sessions of ethp2p tell neither duplicates nor refusals.
-        Traces that do not know when they began give 1970.
+        """Describe the run like Libp2p, with what the trace lacks; sessions of ethp2p tell neither
+        duplicates nor refusals. Traces that do not know when they began give 1970.
         """
-        description = super().describe(counted, options)
+        tables = TraceTally.of(counted).tables
+        unknown = (
+            "traffic, but for messages sent" if tables[SENT] else "traffic",
+            "GRAFT, PRUNE and subscriptions among control messages"
+            if tables[CONTROL]
+            else "control messages",
+            *(() if tables[PARTS] else (PARTS,)),
+        )
+        description = replace(super().describe(counted, options), unknown=unknown)
         if counted["first"] < _FIRST_DAY_NS:
             description = replace(description, epoch=None)
-        if counted["tables"]:
-            known = tuple(name for name in description.unknown if name != PARTS)
-            description = replace(description, unknown=known)
         if ETHP2P not in counted["protocols"]:
             return description
-        unknown = (*description.unknown, DUPLICATES, "rejections")
+        unknown = (*unknown, DUPLICATES, "rejections")
         return replace(description, protocol=ETHP2P, parameters={}, unknown=unknown)
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
-        """Return the tables of Libp2p without traffic; the nodes of the header are present all
-        along.
+        """Return the tables of Libp2p, and of traffic the messages sent, as far as the trace tells
+        them; the nodes of the header are present all along.
         """
+        tables = TraceTally.of(run.totals).tables
         return replace(
             super().observe(run, options),
             peers="SELECT peer AS name FROM whole.presence",
             presence="FROM folded.presence",
             attributes="FROM folded.attributes",
-            traffic=None,
-            control=None,
-            gauges="FROM folded.gauges" if TraceTally.of(run.totals).tables else None,
+            traffic=_SENT_TEXT.format(last=run.clock.last) if tables[SENT] else None,
+            control=_CONTROL_TEXT if tables[CONTROL] else None,
+            gauges="FROM folded.gauges" if tables[PARTS] else None,
+            sizes="FROM folded.sizes",
             functions=(),
         )
+
+    def requests_told(self, tally: TraceTally) -> Collection[str]:
+        """Return all kinds, if the trace has control messages."""
+        return REQUESTS if tally.tables[CONTROL] else ()
 
 
 @dataclass(frozen=True)
@@ -144,9 +161,9 @@ def _rows_of_nodes(header: Header, split: InputSplit) -> Iterator[InputRow]:
 def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
     """Yield the rows of an event; a subscription that names a peer is of that one."""
     place = file, line, None
-    if isinstance(event, Part):
-        record = msgspec.msgpack.encode(event.counts)
-        yield InputRow(RowKind.RECORD, event.peer, event.time, OF_PART, *place, record)
+    if isinstance(event, Transfer):
+        record = msgspec.msgpack.encode(event)
+        yield InputRow(RowKind.RECORD, event.peer, event.time, TRANSFERRED, *place, record)
     elif event.type in (EventType.JOIN, EventType.LEAVE) and event.other is not None:
         record = msgspec.msgpack.encode(event)
         yield InputRow(RowKind.RECORD, event.other, event.time, HEARD, *place, record)

@@ -28,8 +28,8 @@ class ControlCounts:
         """Add the entries of an RPC."""
         assert event.entries is not None
         way = _WAYS.index(event.type)
-        for kind, topic, ids, _ in event.entries.control:
-            self._messages[kind, topic][way] += 1
+        for kind, topic, ids, _, is_first in event.entries.control:
+            self._messages[kind, topic][way] += is_first
             if ids is not None:
                 self._ids[kind, topic][way] += ids
 

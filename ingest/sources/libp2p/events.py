@@ -75,6 +75,8 @@ class ControlEntry(NamedTuple):
     of a kind that names none."""
     messages: tuple[str, ...] = ()
     """The messages that a sent IWANT or IDONTWANT names."""
+    is_first: bool = True
+    """False for one that has further ids of the one before."""
 
 
 class RpcEntries(NamedTuple):

@@ -81,6 +81,8 @@ def test_events_of_a_trace_are_the_arrivals_of_the_message(tmp_path: Path, seed:
     made = play_groups(tmp_path, seed)
     for row in made.rows["receptions"]:
         row["previous_hop"] = row["peer"] and 0
+    for number, row in enumerate(made.rows["publications"]):
+        row["bytes"] = 100 * number if number % 2 else None
     write_play(tmp_path / "again", made)
     run = NamedRun(open_run(tmp_path / "again", made.name))
     for row, of_it, ticks, _ in spans(made, ("mesh", "ring")):
@@ -93,7 +95,7 @@ def test_events_of_a_trace_are_the_arrivals_of_the_message(tmp_path: Path, seed:
         ]
         about = (made.topics[row["topic"]], row["name"])
         assert [event for event in found if event[1] == "pb"] == [
-            (row["time_us"], "pb", made.peers[row["publisher"]], *about, None)
+            (row["time_us"], "pb", made.peers[row["publisher"]], *about, row["bytes"])
         ]
         ends = [
             (r["time_us"], "dl" if r["first"] else "du", made.peers[r["peer"]], made.peers[0])
@@ -103,7 +105,7 @@ def test_events_of_a_trace_are_the_arrivals_of_the_message(tmp_path: Path, seed:
             (*end, *about) for end in ends
         )
         assert sorted(event for event in found if event[1] == "ms") == sorted(
-            (time, "ms", sender, peer, *about, None) for time, _, peer, sender in ends
+            (time, "ms", sender, peer, *about, row["bytes"]) for time, _, peer, sender in ends
         )
         assert {event[2:] for event in found if event[1] == "tj"} == {
             (made.peers[peer], about[0])
