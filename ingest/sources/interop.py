@@ -1,7 +1,7 @@
 """The source: logs of the gossipsub interoperability tester.
 
 They report what traces of go-libp2p-pubsub report, and are folded alike; what they lack is unknown.
-The tester's other files give the run's parameters and attributes of its nodes.
+The tester's other files give the run's parameters, attributes of its nodes and sizes of messages.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from vizpub.ingest.sources.libp2p.tester import (
     attributes_of,
     encoding_of,
     parameters_of,
+    sizes_of,
 )
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.tables import COPY_FLAGS
@@ -115,6 +116,7 @@ class Interop(Libp2p):
         """
         observed, tally = super().observe(run, options), TraceTally.of(run.totals)
         assert observed.traffic is not None
+        observed = replace(observed, sizes="FROM folded.sizes")
         if tally.attributed:
             observed = replace(observed, attributes="FROM folded.attributes")
         if _are_all_partial(tally):
@@ -176,12 +178,13 @@ class _LogReader:
             yield refusal_row(split, 1, str(reason), text)
 
     def _log(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
-        log = NodeLog()
+        log, sizes = NodeLog(), sizes_of(split.path, self.others)
 
         def rows_of(line: InputLine) -> list[InputRow]:
             is_named = log.peer is not None
             events = list(log.events(line.text))
             for event in events:
+                event.bytes = sizes.get(event.message or "")
                 self.judge.count(event, tally, split, line.number)
             rows = [_event_row(event, split.file, line.number) for event in events]
             if log.peer and not is_named and (facts := attributes_of(split.path, self.others)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -251,6 +252,47 @@ def test_files_beside_the_logs_are_attributes_and_parameters(
     for table in ("links", "subscriptions", "publications", "receptions", "presence"):
         assert found.rows(table) == taken.rows(table)
     assert taken.seen.attributes is None
+
+
+def sizes_in(folder: Path) -> dict[str, int]:
+    """The bytes of each message, as the lines of the RPC logger have them."""
+    sizes = {}
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if "dataLen" in values:
+            first = b64decode(values["dataPrefix"])[:8]
+            sizes[str(int.from_bytes(first, "big"))] = values["dataLen"]
+        return values
+
+    for log in folder.glob("hosts/*/*.gz"):
+        for line in gzip.decompress(log.read_bytes()).splitlines():
+            json.loads(line, object_pairs_hook=keep)
+    return sizes
+
+
+def test_sizes_of_messages_are_those_that_the_script_publishes(
+    tested: Path, truth: dict[str, Any]
+) -> None:
+    raw = sizes_in(tested)
+    script = [
+        {"type": "ifNodeIDEquals", "nodeID": message["publisher"], "instruction": {
+            "type": "publish", "topicID": "foobar", "messageID": number,
+            "messageSizeBytes": raw[str(number)],
+        }} for message in truth["messages"] if (number := int(message["id_hex"], 16)) != 3
+    ]  # fmt: skip
+    other = {"type": "publish", "messageID": 4, "messageSizeBytes": raw["4"] + 1}
+    (tested / "params.json").write_text(json.dumps({"script": [*script, other]}))
+    found = take_folder(tested)
+    known = {name: None if name in ("3", "4") else size for name, size in raw.items()}
+    assert found.rows("publications", "message", "bytes") == set(known.items())
+    assert len(known) == 16
+    assert found.rows("sizes", "message", "bytes") == {
+        (name, size) for name, size in known.items() if size
+    }
+    for broken in ('{"script": [', '{"script": [{"type": "publish", "messageID": 1}]}'):
+        (tested / "params.json").write_text(broken)
+        assert not take_folder(tested).rows("sizes")
 
 
 def test_parameters_that_cannot_be_read_are_refused(tested: Path) -> None:

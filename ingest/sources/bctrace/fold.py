@@ -35,7 +35,7 @@ class TraceFold(AttributedFold):
 
     tables: ClassVar[dict[str, pa.Schema]] = {
         **AttributedFold.tables,
-        **{name: OBSERVED[name] for name in ("presence", "sizes")},
+        "presence": OBSERVED["presence"],
         "sent": pa.schema(
             [
                 *(("peer", pa.string()), ("interval", pa.int32())),
@@ -71,6 +71,7 @@ class TraceFold(AttributedFold):
         if event.entries is not None:
             (entry,) = event.entries.control
             alike = event.type, event.other, entry.kind, entry.topic, entry.ids
+            assert entry.ids is not None
             missing = self._missing.pop(alike, entry.ids)
             if missing > 1:
                 self._missing[alike] = missing - 1

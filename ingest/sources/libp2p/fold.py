@@ -49,9 +49,7 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "gauges": GAUGES,
     **{
-        name: of
-        for name, of in OBSERVED.items()
-        if name not in ("presence", "roles", "attributes", "sizes")
+        name: of for name, of in OBSERVED.items() if name not in ("presence", "roles", "attributes")
     },
     "requests": pa.schema(
         [*((name, pa.string()) for name in ("peer", "message", "other")), ("arrivals", pa.int64())]
@@ -164,6 +162,8 @@ class FoldedPeer:
         match event.type:
             case EventType.DELIVER | EventType.DUPLICATE:
                 self._receive(event, at)
+                if event.type == EventType.DELIVER and event.bytes is not None:
+                    self._rows["sizes"].append((event.message, *self._time(at)[1:], event.bytes))
             case EventType.PUBLISH:
                 self._published.add(event.message)
                 time_us, interval, tick = self._time(at)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from pyarrow import fs
 
 from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import parse_object
 from vizpub.ingest.sources.base import or_none
 from vizpub.reports.compressed import Content
+from vizpub.reports.fields import INT64
 
 PARAMETERS, HOSTS, NETWORK = "log(params)", "log(shadow)", "log(graph)"
 """The encodings of the files."""
@@ -51,42 +53,70 @@ def parameters_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the file of parameters sets: its own values, and those that instructions of its
     script have, each that is the same wherever it is given.
     """
-    given = defaultdict[str, list[Any]](list)
-    for name, value in _settings(values.get("script")):
-        given[name].append(value)
-    same = {name: of[0] for name, of in sorted(given.items()) if all(one == of[0] for one in of)}
+    settings = (
+        (name, value)
+        for instruction in _instructions(values.get("script"))
+        for name, value in instruction.items()
+        if name not in _OF_SINGLE_INSTRUCTIONS and not isinstance(value, dict | list)
+    )
     own = {name: value for name, value in values.items() if name != "script"}
-    return {**same, **own}
+    return {**dict(sorted(_agreed(settings).items())), **own}
 
 
-def _settings(value: object) -> Iterator[tuple[str, Any]]:
-    """Yield the scalar values of instructions, also of those inside others, with their names."""
-    if isinstance(value, list):
-        for one in value:
-            if isinstance(one, dict):
-                yield from _settings(one)
-    elif isinstance(value, dict):
-        for name, inside in value.items():
-            if isinstance(inside, dict | list):
-                yield from _settings(inside)
-            elif name not in _OF_SINGLE_INSTRUCTIONS:
-                yield name, inside
+def _instructions(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield instructions, also those inside others."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    for inside in value if isinstance(value, list) else ():
+        yield from _instructions(inside)
+
+
+def _agreed(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the value of each name that has the same one everywhere."""
+    given = defaultdict[str, list[Any]](list)
+    for name, value in values:
+        given[name].append(value)
+    return {name: of[0] for name, of in given.items() if all(one == of[0] for one in of)}
+
+
+def sizes_of(log: str, files: Sequence[InputFile]) -> Mapping[str, int]:
+    """Return the bytes of each message that the script publishes with one size, by the nearest file
+    of parameters above a log.
+    """
+    nearest = _nearest(log, files, PARAMETERS)
+    return {} if nearest is None else _read_sizes(nearest)
+
+
+@lru_cache(4)
+def _read_sizes(parameters: InputFile) -> Mapping[str, int]:
+    # One that cannot be read is refused where the parameters of the run are read.
+    values = or_none(parse_object, _read_text(parameters.path).encode()) or {}
+    published = (
+        (str(instruction.get("messageID")), instruction.get("messageSizeBytes"))
+        for instruction in _instructions(values.get("script"))
+        if instruction.get("type") == "publish"
+    )
+    sizes = _agreed(published).items()
+    return {name: size for name, size in sizes if type(size) is int and 0 <= size <= INT64}
 
 
 def attributes_of(log: str, files: Sequence[InputFile]) -> _Facts:
     """Return the attributes of the node that wrote a log, of which `files` tell the hosts and the
     network: `implementation`, `region`, `node_type`, `upload_bw_mbps` and `download_bw_mbps`.
     """
-    folder, host = log.rpartition("/")[0], log.split("/")[-2:][0]
-    above = [file for file in files if f"{folder}/".startswith(file.path.rpartition("/")[0] + "/")]
-    nearest = {
-        encoding: max(found, key=lambda file: len(file.path))
-        for encoding in (HOSTS, NETWORK)
-        if (found := [file for file in above if file.encoding == encoding])
-    }
-    if HOSTS not in nearest:
-        return {}
-    return _read_hosts(nearest[HOSTS], nearest.get(NETWORK)).get(host, {})
+    hosts, network = (_nearest(log, files, encoding) for encoding in (HOSTS, NETWORK))
+    return {} if hosts is None else _read_hosts(hosts, network).get(log.split("/")[-2:][0], {})
+
+
+def _nearest(log: str, files: Sequence[InputFile], encoding: str) -> InputFile | None:
+    """Return the nearest file of an encoding in the folders above a log; null if there is none."""
+    above = (
+        file
+        for file in files
+        if file.encoding == encoding and log.startswith(file.path.rpartition("/")[0] + "/")
+    )
+    return max(above, key=lambda file: len(file.path), default=None)
 
 
 @lru_cache(4)

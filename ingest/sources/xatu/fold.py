@@ -7,13 +7,11 @@ other peers told it, and the control entries of the current millisecond, until t
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from vizpub.ingest.inputs.reader import InputRow
-from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p.events import ControlEntry, EventType, RpcEntries, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceTally
 from vizpub.ingest.sources.libp2p.fold import (
@@ -32,11 +30,6 @@ _OF_CONNECTIONS = frozenset({XatuType.CONNECTED, XatuType.DISCONNECTED, XatuType
 
 class XatuFold(AttributedFold):
     """A fold of the events of sentries. Of several versions of a row, the newest counts."""
-
-    tables: ClassVar[dict[str, pa.Schema]] = {
-        **AttributedFold.tables,
-        "sizes": OBSERVED["sizes"],
-    }
 
     def start(self) -> None:
         """Reset the counts."""
@@ -113,9 +106,6 @@ class _Sentry(FoldedPeer):
         elif event.type == XatuType.ENTRY:
             _, index, *_ = event.key
             self._entries.setdefault((event.rpc, event.kind, index), []).append(event)
-        elif event.type == EventType.DELIVER and event.bytes is not None:
-            _, interval, tick = self._time(at)
-            self._rows["sizes"].append((event.message, interval, tick, event.bytes))
 
     def add_of_others(self, event: TraceEvent, at: int) -> None:
         """Take an event of a sentry's connection to this peer."""
