@@ -39,12 +39,15 @@ class Attribute:
         return meaning if self.groups is None else meaning | {"groups": self.groups}
 
 
-def find_attributes(run: NamedRun, key: str | None = None) -> Iterator[Attribute]:
-    """All attributes of the run, or the one of this key, by their keys."""
-    if not run.stored.has(ATTRIBUTES.name):
-        return
-    where = None if key is None else pc.field("key") == key
-    rows = run.stored.read_unordered(ATTRIBUTES.name, ["key", "value", "number", "peer"], where)
+def find_attributes(run: NamedRun) -> Iterator[Attribute]:
+    """All attributes of the run, by their keys."""
+    if run.stored.has(ATTRIBUTES.name):
+        columns = ["key", "value", "number", "peer"]
+        yield from _attributes_of(run.stored.read_unordered(ATTRIBUTES.name, columns))
+
+
+def _attributes_of(rows: pa.Table) -> Iterator[Attribute]:
+    """The attributes in rows of the table, by their keys."""
     counted = rows.group_by(["key", "value"]).aggregate(
         [("peer", "count_distinct"), ("number", "min")]
     )
@@ -64,12 +67,9 @@ def values_in(
 
     Raises: UnknownName.
     """
-    attribute = _find(run, name)
-    where = pc.field("key") == attribute.key
+    attribute, rows = _find(run, name)
     if peer is not None:
-        where &= pc.field("peer") == peer
-    columns = ["peer", "value", "number", "valid_from", "valid_to"]
-    rows = run.stored.read(ATTRIBUTES.name, columns, where)
+        rows = rows.filter(pc.field("peer") == peer)
     ticks = run.clock.ticks_per_interval
     begin = np.maximum(rows["valid_from"].to_numpy() // ticks, first)
     end = np.minimum(rows["valid_to"].to_numpy() // ticks, first + count)
@@ -88,8 +88,7 @@ def values_in(
 
 def numbers_of(run: NamedRun, name: str) -> Floats:
     """All numbers of a column that is no group. Raises: UnknownName."""
-    of_key = pc.field("key") == _find(run, name).key
-    rows = run.stored.read_unordered(ATTRIBUTES.name, ["number"], of_key)
+    _, rows = _find(run, name)
     numbers: Floats = rows["number"].to_numpy()
     return numbers
 
@@ -103,9 +102,11 @@ def attributes_at(run: NamedRun, peer: int, tick: int) -> list[tuple[str, str]]:
     return sorted((row["key"], row["value"]) for row in rows)
 
 
-def _find(run: NamedRun, name: str) -> Attribute:
+def _find(run: NamedRun, name: str) -> tuple[Attribute, pa.Table]:
+    """The attribute of a column, and its rows. Raises: UnknownName."""
     key = name.removeprefix(PREFIX)
-    found = next(find_attributes(run, key), None)
-    if found is None:
-        raise UnknownName("attribute", key, [attribute.key for attribute in find_attributes(run)])
-    return found
+    if run.stored.has(ATTRIBUTES.name):
+        rows = run.stored.read(ATTRIBUTES.name, where=pc.field("key") == key)
+        for attribute in _attributes_of(rows):
+            return attribute, rows
+    raise UnknownName("attribute", key, [attribute.key for attribute in find_attributes(run)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from vizpub.explorer.columns import numbers
 from vizpub.explorer.commands import cypher_text, shell_command
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
-from vizpub.questions.deliveries import reasons_of_message
+from vizpub.questions.deliveries import reasons_of_message, reasons_of_messages
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage, spread_of
 
@@ -79,7 +81,22 @@ def missed_peers(run: NamedRun, message: int) -> list[dict[str, Any]]:
 
     Raises: UseError where it is unknown.
     """
-    rows = reasons_of_message(run, run.publication(message)["name"]).to_pylist()
+    return _with_numbers(run, reasons_of_message(run, run.publication(message)["name"]))
+
+
+def missed_peers_of(run: NamedRun, messages: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Rows as of `missed_peers` of messages that some peer missed, by message, asked at once.
+
+    Raises: UseError where eligible peers are unknown.
+    """
+    rows = defaultdict[int, list[dict[str, Any]]](list)
+    for row in _with_numbers(run, reasons_of_messages(run, messages)):
+        rows[row.pop("message")].append(row)
+    return rows
+
+
+def _with_numbers(run: NamedRun, reasons: pa.Table) -> list[dict[str, Any]]:
+    rows = reasons.to_pylist()
     number = {name: place for place, name in enumerate(run.peers)} if rows else {}
     return [row | {"peer": number[row["peer"]]} for row in rows]
 

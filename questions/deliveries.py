@@ -61,8 +61,8 @@ WITH lost AS (SELECT message, peer FROM stored."missed" WHERE {of}),
                  FROM counted)
 """
 _PEERS = """
-SELECT name AS peer, neighbours, neighbours_with_it, why
-FROM reasons JOIN stored."peers" peers USING (peer) ORDER BY peers.peer
+SELECT message, name AS peer, neighbours, neighbours_with_it, why
+FROM reasons JOIN stored."peers" peers USING (peer) ORDER BY message, peers.peer
 """
 _COUNTS = """
 , outcomes AS (SELECT message, peer, why, true AS is_lost FROM reasons
@@ -127,7 +127,18 @@ def reasons_of_message(
     number = run.message_index(message)
     if not run.publication(number)["publication_known"]:
         raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
-    return _answer(run, _PEERS, layers, of="message = $message", message=number)
+    reasons = _answer(run, _PEERS, layers, of="message = $message", message=number)
+    return reasons.drop_columns(["message"])
+
+
+def reasons_of_messages(run: NamedRun, messages: Sequence[int]) -> pa.Table:
+    """message, and the columns of `reasons_of_message`: of messages by number, over all links.
+
+    Raises: UseError where eligible peers are unknown.
+    """
+    run.facts.check_known("missed")
+    of = "message IN (SELECT unnest($messages))"
+    return _answer(run, _PEERS, None, of=of, messages=list(messages))
 
 
 def count_reasons(

@@ -148,14 +148,15 @@ def coverage(
         published = published.filter(pc.field("name").isin(messages))
     if among is not None:
         published = published.filter(pc.is_in(published["message"], pa.array(among, pa.int64())))
-    has_eligible = pc.field("eligible") > 0
+    wanted = pc.field("message").isin(published["message"]) if messages else pc.scalar(True)
+    has_eligible = (pc.field("eligible") > 0) & wanted
     counted = has_eligible if messages else has_eligible & not_refused()
     eligible = run.stored.read("metrics/messages", ["message", "eligible"], counted)
     start = published["time_us"] if by_time else pa.array(np.zeros(len(published), np.int64))
     published = published.drop_columns(["time_us"]).append_column("start", start)
     published = published.join(eligible, "message", join_type="inner")
     column = "time_us" if by_time else "hop"
-    is_delivery = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid()
+    is_delivery = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid() & wanted
     arrivals = run.stored.read("receptions", ["message", column], is_delivery)
     arrivals = arrivals.set_column(1, "at", arrivals[column].cast(pa.int64()))
     return _shares(published, arrivals, along)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from vizpub.analytics.layouts import LAYOUT_NAMES
-from vizpub.explorer import answers, columns, facts, messages
+from vizpub.explorer import answers, columns, facts, messages, one_message
 from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import History, OverlayPart, clip_run
 from vizpub.explorer.messages import MessageFilter, MessageOrder
@@ -150,24 +150,31 @@ class _Embedding:
             for topic in self._topics_with_most(table["topic"]):
                 wanted = MessageFilter(topic, window=self._part.window)
                 yield f"coverage {along} {topic}", partial(answers.coverage, history, wanted, along)
-        for number in table["message"].astype(int).tolist():
+        for number in self._numbers:
             yield f"message {number}", partial(answers.message_spread, self._whole, number)
             yield f"missed {number}", partial(self._missed, number)
 
     def _missed(self, message: int) -> Answer:
-        """Answer as `missed_peers`, without its slow query where nobody missed the message."""
-        if message in self._missed_by_none:
-            return answers.json_answer({"rows": [], "why": None})
+        """Answer as `missed_peers`, whose slow query is asked once for all messages."""
+        if message in self._missed_peers:
+            return answers.json_answer({"rows": self._missed_peers[message], "why": None})
         return answers.missed_peers(self._whole, message)
 
     @cached_property
-    def _missed_by_none(self) -> frozenset[int]:
+    def _missed_peers(self) -> dict[int, list[dict[str, Any]]]:
+        """The rows of `missed_peers` of each message of the part, where they are known."""
         if not self._run.facts.knows("missed"):
-            return frozenset()
-        known = pc.field("publication_known")
+            return {}
+        known = pc.field("publication_known") & pc.field("message").isin(self._numbers)
         published = self._run.stored.read("publications", ["message"], known)["message"]
-        missed = self._run.stored.read("missed", ["message"])["message"]
-        return frozenset(published.to_pylist()) - frozenset(missed.to_pylist())
+        rows = one_message.missed_peers_of(self._whole.run, self._numbers)
+        return {message: rows.get(message, []) for message in published.to_pylist()}
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The numbers of the messages of the part."""
+        numbers: list[int] = self._messages[1]["message"].astype(int).tolist()
+        return numbers
 
     def _topics_with_most(self, topic_of_each: Floats) -> list[int]:
         if self._topics:
