@@ -10,15 +10,41 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vizpub.model.clock import OPEN
+from vizpub.model.errors import UnknownName
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd
 
+IDENTIFYING = frozenset(
+    (
+        *("message", "interval", "peer", "topic", "publisher", "group", "to_group", "kind"),
+        *("of", "layer", "size_at_most", "length", "longer_than"),
+    )
+)
+"""Columns that say what a row is of; that of a name ends in `_name`."""
+ABOUT = IDENTIFYING | {"peers", "intervals"}
+"""These, and those that say of how many a row is."""
 _SHOWN_ROWS = 10
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 60
 """Most characters of each text: names in foreign sources may be very long."""
+
+
+def choose_columns(rows: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    """The columns ABOUT a row, and those chosen, also by the name of what they are the mean of.
+
+    Raises: UnknownName.
+    """
+    if columns is None:
+        return rows
+    for column in columns:
+        if not {column, f"{column}_mean"} & {*rows.column_names}:
+            raise UnknownName("column", column, rows.column_names)
+    kept = {*columns, *(f"{column}_mean" for column in columns)}
+    return rows.select(
+        [n for n in rows.column_names if n in kept or n.removesuffix("_name") in ABOUT]
+    )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

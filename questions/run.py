@@ -42,7 +42,7 @@ from vizpub.questions.attributes.mixing import assortativity, mixing
 from vizpub.questions.churn.answers import ChurningRun
 from vizpub.questions.control import control_by_kind
 from vizpub.questions.deliveries import count_reasons, delays, reasons_of_message
-from vizpub.questions.frames import Frame, html_table
+from vizpub.questions.frames import ABOUT, Frame, choose_columns, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NAMED, Where, part_of
 from vizpub.questions.snapshots import alive, links_at, spread
@@ -73,8 +73,6 @@ _OF_DELIVERIES = {
     "topic": "about.topic = $topic",
 }
 """The condition in SQL for each part of a `Where`."""
-_OF_GROUPS = ("interval", "topic", "topic_name", "group", "peers", "kind")
-"""Columns that say what a row by group is of."""
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
 
@@ -142,7 +140,7 @@ class Run(ChurningRun, RunOfArrivals):
         if name not in BY_GROUP:
             raise UnknownName("table of metrics by group", name, BY_GROUP)
         if name == "peers":
-            metrics = [c.removesuffix("_mean") for c in columns or () if c not in _OF_GROUPS]
+            metrics = [c.removesuffix("_mean") for c in columns or () if c not in ABOUT]
             needed = [*dict.fromkeys([*metrics, "present"])] if columns else None
             rows = peers_by_group(self, by, self.metrics("peers", needed, where).rows)
         elif name == "topics":
@@ -151,7 +149,7 @@ class Run(ChurningRun, RunOfArrivals):
             rows = self.with_names(topics_by_group(self, by, where))
         else:
             rows = messages_by_group(self, by, where, receivers=receivers)
-        return Frame(f"{self.facts.name}, {name} by {by}", _choose_columns(rows, columns))
+        return Frame(f"{self.facts.name}, {name} by {by}", choose_columns(rows, columns))
 
     def metrics_with_groups(
         self, columns: Sequence[str], by: str, where: Where | None = None
@@ -259,7 +257,7 @@ class Run(ChurningRun, RunOfArrivals):
 
         Raises: UnknownName, UseError for a run without control by kind, or without attributes.
         """
-        rows = _choose_columns(control_by_kind(self, where or Where(), by), columns)
+        rows = choose_columns(control_by_kind(self, where or Where(), by), columns)
         return Frame(f"{self.facts.name}, control", rows)
 
     def overlay(
@@ -360,17 +358,6 @@ class Run(ChurningRun, RunOfArrivals):
         """The facts that `vizpub runs show` prints."""
         facts = list(facts_for_people(self.stored))
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
-
-
-def _choose_columns(rows: pa.Table, columns: Sequence[str] | None) -> pa.Table:
-    """The columns that say what a row is of, and those chosen. Raises: UnknownName."""
-    if columns is None:
-        return rows
-    chosen = {name for column in columns for name in (column, f"{column}_mean")}
-    for column in columns:
-        if not {column, f"{column}_mean"} & {*rows.column_names}:
-            raise UnknownName("column", column, rows.column_names)
-    return rows.select([n for n in rows.column_names if n in _OF_GROUPS or n in chosen])
 
 
 def _with_units(rows: pa.Table, own_metrics: Iterable[OwnMetric]) -> pa.Table:

@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from vizpub.questions.frames import Frame
     from vizpub.questions.run import Run, Where
 
-_IDENTIFYING = {
-    *("message", "interval", "peer", "topic", "publisher", "group", "to_group", "kind"),
-    *("of", "layer", "size_at_most", "length", "longer_than"),
-}
 _ESSENTIAL = (
     *("peers", "messages"),
     *("network_size", "subscribers", "eligible", "degree", "links", "topic_links", "degree_mean"),
@@ -241,6 +237,7 @@ def metrics(
     from vizpub.questions.arrivals import ARRIVALS
     from vizpub.questions.attributes.mixing import MIXING
     from vizpub.questions.churn import CHURN, LENGTHS
+    from vizpub.questions.frames import choose_columns
     from vizpub.questions.run import Run, Where
     from vizpub.questions.sums.additions import add_intervals
 
@@ -267,7 +264,7 @@ def metrics(
     table_rows = _read_frame(opened, table, part, where).to_arrow()
     table_rows = add_intervals(table_rows) if part.totals else table_rows
     if columns and table in (*ARRIVALS, *MIXING, *CHURN):
-        table_rows = _choose_columns(table_rows, columns)
+        table_rows = choose_columns(table_rows, columns)
     sort = comma_list(part.sort) or ()
     table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
     rows = OutputRows.of_table(table_rows)
@@ -357,16 +354,6 @@ def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     return opened.turnover(part.by, where, layers, (low, high))
 
 
-def _choose_columns(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The columns, after those that say what a row is about. Raises: UnknownName."""
-    for name in columns:
-        if name not in rows.column_names:
-            raise UnknownName("column", name, rows.column_names)
-    keys = {*_IDENTIFYING, "intervals"}
-    about = [name for name in rows.column_names if name.removesuffix("_name") in keys]
-    return rows.select([*dict.fromkeys([*about, *columns])])
-
-
 def _dispensable_columns(
     columns: Sequence[str], sort: Sequence[str], *, chosen: bool
 ) -> tuple[str, ...]:
@@ -375,8 +362,10 @@ def _dispensable_columns(
     A table keeps the columns by which it is sorted, and unless its columns are `chosen`, the
     essential ones. A table of messages drops its identifying columns before these.
     """
+    from vizpub.questions.frames import IDENTIFYING
+
     about = ("interval", "publisher") if "message" in columns else ()
-    metric_names = [name for name in columns if name not in _IDENTIFYING]
+    metric_names = [name for name in columns if name not in IDENTIFYING]
     essential = metric_names if chosen else [name for name in _ESSENTIAL if name in metric_names]
     others = [name for name in metric_names if name not in essential]
     sorted_by = {name.removeprefix("-") for name in sort}
