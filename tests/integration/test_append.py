@@ -132,6 +132,10 @@ class System:
                     "bytes_sent": 9 * n,
                 },
             ],
+            attributes=[
+                {"key": "client", "value": f"c{(interval + len(peer)) // 3 % 2}"},
+                {"key": "load", "value": str(interval // 2)},
+            ],
             sent=sent,
             received=received,
             gauges={"lookups": interval, f"of.{peer}": n / 4} if interval % 3 else {},
@@ -412,7 +416,10 @@ def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
     """The appended run is an ingest of what was on time; the settled one, of everything."""
     lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"
     lab.ingest("late", first)  # not copied: to settle it, its input must be there
-    on_time, late = small([3]), [told("c", 2, neighbors=["a"]), told("a", 0, neighbors=[])]
+    counted = [{"kind": "ihave", "messages_sent": 2, "ids_sent": 7, "bytes_sent": 90}]
+    facts = {"control_kinds": counted, "attributes": [{"key": "client", "value": "c"}]}
+    on_time = small([3], **facts)
+    late = [told("c", 2, neighbors=["a"], **facts), told("a", 0, neighbors=[], **facts)]
     lab.ingest("late", lab.write("second", [*late, *on_time]), append=True)
     lab.ingest("late", lab.write("all-late", [told("d", 3)]), append=True)
     grown = lab.run("late")

@@ -39,6 +39,7 @@ from vizpub.collector.reservation import reserve
 from vizpub.ingest.pipeline import ingest_in, settling_request
 from vizpub.ingest.request import IngestRequest
 from vizpub.model.errors import RunCollected, StoreBroken, UseError
+from vizpub.questions.run import Run
 from vizpub.reports.records import RunHeader
 from vizpub.runstore.collection import RETIRED
 from vizpub.runstore.manifest import LATE
@@ -165,8 +166,14 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     asyncio.run(collect())
     assert case.appending
     assert case.run.manifest.ended
-    same_tables(case.run, case.whole(case.sent, end=START + 2))
+    whole = case.whole(case.sent, end=START + 2)
+    same_tables(case.run, whole)
+    for table in ("peers", "topics", "messages"):
+        groups, wanted = (Run(run).metrics(table, by="client") for run in (case.run, whole))
+        assert groups.to_pylist() == wanted.to_pylist()
+        assert table != "peers" or {*groups["group"].to_pylist()} == {"c0", "c1"}
     rows = case.run.read("control").to_pylist()
+    assert sum(row["bytes_sent"] or 0 for row in rows) > 0
     assert sent == {
         kind: sum(row["messages_sent"] or 0 for row in rows if row["kind"] == kind)
         for kind in ("graft", "ihave")

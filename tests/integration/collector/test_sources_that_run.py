@@ -94,6 +94,11 @@ def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     same_samples(run, traced)
     names = [f"{unit}_{way}" for unit in ("messages", "ids") for way in ("sent", "received")]
     assert Run(run).control(names).to_pylist() == Run(traced).control(names).to_pylist()
+    # Reports do not tell what a peer asked for or refused.
+    (found,), (wanted,) = (Run(of).duplicates().to_pylist() for of in (run, traced))
+    for name in ("after_idontwant", "before_idontwant", "by_iwant"):
+        assert found[f"duplicates_{name}"] is None
+        assert wanted[f"duplicates_{name}"] is not None
 
 
 def same_samples(run: StoredRun, traced: StoredRun) -> None:
