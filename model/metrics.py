@@ -23,7 +23,7 @@ _HITS = (
     maybe("hops_mean", "double", "mean hop of their first receptions", "hops"),
     maybe("hops_max", "int32", "largest hop of their first receptions", "hops"),
     maybe("duplicates_per_delivery", "double", "Σ duplicates / Σ delivered over these messages"),
-    maybe("relay_share", "double", "Σ relay receptions / Σ receptions over these", "share"),
+    maybe("relay_share", "double", "Σ relay receptions / Σ receptions, if known of all", "share"),
 )
 """Of messages by their publication, named as the same measures of a whole run."""
 

@@ -1,11 +1,11 @@
 -- The hit ratios, hops and duplicates of messages by their interval of publication, in each topic and
 -- over all topics.
 --
--- A ratio is that of the messages of which both sums are known, and null where it is of none.
 -- Ratios leave out messages that a peer refused; where refusals are unknown, none is known to be.
 -- For a whole run, `not_refused` in questions/snapshots.py is the same rule. The mean is summed in
 -- ascending order, so that it does not depend on the order of the rows; hops are summed as the whole
--- numbers that they are. The measures of a whole run in questions/sums/totals.py are the same.
+-- numbers that they are. The measures of a whole run in questions/sums/totals.py are the same, but
+-- for the share of relays: there it is that of the messages of which it is known.
 --
 -- by message: publications, metrics/messages
 -- makes: hits
@@ -28,8 +28,8 @@ SELECT
     sum(duplicates) FILTER (counted AND delivered IS NOT NULL)
         / nullif(sum(delivered) FILTER (counted AND duplicates IS NOT NULL), 0)
         AS duplicates_per_delivery,
-    sum(relay_receptions) FILTER (receptions IS NOT NULL)
-        / nullif(sum(receptions) FILTER (relay_receptions IS NOT NULL), 0) AS relay_share,
+    CASE WHEN count(relay_receptions) = count(*)
+        THEN sum(relay_receptions) / nullif(sum(receptions), 0) END AS relay_share,
     sum(delivered_in_interval) FILTER (counted) / _counted_eligible AS hit_ratio_in_interval
 FROM published
 GROUP BY GROUPING SETS ((interval, topic), (interval))

@@ -63,8 +63,8 @@ _COPIES = """
     sum(duplicates) FILTER (counted AND delivered IS NOT NULL)
         / nullif(sum(delivered) FILTER (counted AND duplicates IS NOT NULL), 0)
         AS duplicates_per_delivery,
-    sum(relay_receptions) FILTER (receptions IS NOT NULL)
-        / nullif(sum(receptions) FILTER (relay_receptions IS NOT NULL), 0) AS relay_share"""
+    CASE WHEN count(relay_receptions) = count(*)
+        THEN sum(relay_receptions) / nullif(sum(receptions), 0) END AS relay_share"""
 _HOPS = """
     sum(round(hops_mean * hops_known)::BIGINT) / nullif(sum(hops_known), 0) AS hops_mean,
     max(hops_max) AS hops_max"""
@@ -128,8 +128,7 @@ SELECT "group",
     CASE WHEN $all_listed THEN receptions / nullif(first_receptions, 0) - 1 END AS redundancy,
     CASE WHEN $all_listed AND $audience THEN _counted_duplicates / nullif(delivered, 0) END
         AS duplicates_per_delivery,
-    -- Of the arrivals of which it is known.
-    CASE WHEN $all_listed THEN relay_receptions / nullif(receptions - _unclear, 0) END
+    CASE WHEN $all_listed AND _unclear = 0 THEN relay_receptions / nullif(receptions, 0) END
         AS relay_share,
     COLUMNS('^(hops|delay)')
 FROM counts ORDER BY "group" NULLS LAST

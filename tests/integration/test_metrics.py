@@ -322,7 +322,9 @@ def hits(messages: list[Row]) -> Row:
         "hops_mean": mean(hops),
         "hops_max": max(hops, default=None),
         "duplicates_per_delivery": pooled(counted, "duplicates", "delivered"),
-        "relay_share": pooled(messages, "relay_receptions", "receptions"),
+        "relay_share": pooled(messages, "relay_receptions", "receptions")
+        if None not in [row["relay_receptions"] for row in messages]
+        else None,
         "publications": len(messages),
         "hit_ratio": share(total("delivered"), total("eligible")),
         "hit_ratio_mean": mean(row["hit_ratio"] for row in counted),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.grouped import KEY, play_groups, value_at
-from tests.support.played import Played, write_play
+from tests.support.played import Played
 from tests.support.words import naming
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.questions.run import Run, Where
@@ -139,29 +139,6 @@ def test_messages_are_of_the_group_of_publishers_or_receivers(
     assert [{name: row[name] for name in expected[0]} for row in answer] == about(expected)
     if not receivers:
         assert sum(row["messages"] for row in answer) == len(played.rows["publications"])
-
-
-def test_relay_share_is_that_of_what_is_known(tmp_path: Path) -> None:
-    made = play_groups(tmp_path, 1)
-    unclear = {row["message"] for row in made.rows["publications"][::2]}
-    for row in made.rows["metrics/messages"]:
-        row["relay_receptions"] = None if row["message"] in unclear else row["relay_receptions"]
-    for row in made.rows["receptions"]:
-        row["subscribed"] = None if row["message"] in unclear else row["subscribed"]
-    write_play(tmp_path / "again", made)
-    run = Run.open(tmp_path / "again", made.name)
-    at = {row["message"]: row for row in made.rows["publications"]}
-    for receivers in (False, True):
-        known: dict[str | None, list[bool]] = defaultdict(list)
-        for row in made.rows["receptions"]:
-            if row["subscribed"] is not None:
-                publication = at[row["message"]]
-                peer = row["peer"] if receivers else publication["publisher"]
-                known[value_at(made, peer, publication["tick"])].append(not row["subscribed"])
-        answer = run.metrics("messages", by=KEY, receivers=receivers).to_pylist()
-        shares = {row["group"]: row["relay_share"] for row in answer}
-        assert shares == {group: mean(known[group]) for group in shares}
-        assert len([share for share in shares.values() if share]) > 1
 
 
 def test_topics_are_divided_among_groups(played: Played, run: Run) -> None:
