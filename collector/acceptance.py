@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,15 @@ class Acceptance:
             reason = f"{reason[: _REASON // 2]}…{reason[-_REASON // 2 :]}"
         if len(self.refusals) < REFUSED_SHOWN:
             self.refusals.append({"line": line, "reason": reason})
+
+    def add(self, part: Acceptance, numbers: Sequence[int]) -> None:
+        """Add the outcome of some of the lines, of which these are the numbers."""
+        self.accepted += part.accepted
+        self.late += part.late
+        self.peers |= part.peers
+        for refusal in part.refusals:
+            self.refuse(numbers[refusal["line"] - 1], refusal["reason"])
+        self.refused += part.refused - len(part.refusals)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer to the reporter."""

@@ -9,18 +9,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import ssl
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.listener import (
     allow_descriptors,
@@ -32,22 +28,21 @@ from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.http.tokens import Tokens
 from vizpub.collector.inputs.folder import FolderInput
 from vizpub.collector.inputs.kafka import KafkaInput
-from vizpub.collector.inputs.kafka_topic import Topic
+from vizpub.collector.inputs.kafka_topic import TopicWriter
 from vizpub.collector.inputs.pull import PullInput, TargetList
+from vizpub.collector.inputs.replicated import PostedReports
 from vizpub.collector.inputs.watched import WatchedTraces
-from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.collector.intake import Intake
 from vizpub.collector.log.damage import leave_out_damage
 from vizpub.collector.log.log import LogFailed
 from vizpub.collector.making.batch import batches_in, last_batch_in
 from vizpub.collector.making.loading import CopyLoader
 from vizpub.collector.making.maker import RunMaker
-from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
+from vizpub.collector.request import CollectRequest
 from vizpub.collector.reservation import check_format, release, reserve
 from vizpub.collector.systemd import notify
-from vizpub.machine.private import open_secret
 from vizpub.model.errors import ServiceError, StoreBroken, UseError
-from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import directory_of
 from vizpub.runstore.stores.remote import collecting
 
@@ -63,90 +58,6 @@ _MEASURE_S = 5.0
 _CONNECTIONS = 4096
 _IDLE_S = 75
 """Seconds between two requests of a connection: longer than most intervals."""
-
-
-@dataclass(frozen=True)
-class ListenOptions:
-    """The address of the intake, and its security."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    """0 = that of the previous collector, which reporters know, or a free one."""
-    certificate: Path | None = None
-    key: Path | None = None
-    tokens: bool = True
-
-    def check(self) -> None:
-        """Check the certificate and the key.
-
-        Raises: UseError if they cannot be used, or others can read the key.
-        """
-        if self.certificate is None:
-            return
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
-        except OSError as error:  # an SSLError is one
-            raise UseError(
-                f"the certificate {self.certificate} with the key {self.key} cannot be used: "
-                f"{error.strerror or error}"
-            ) from error
-        open_secret(self.key or self.certificate).close()
-
-
-@dataclass(frozen=True)
-class CollectRequest:
-    """The run to collect, and the options of the collector."""
-
-    place: CollectionPlace
-    interval_us: int = 1_000_000
-    rules: ClosingRules = field(default_factory=ClosingRules)
-    limits: IntakeLimits = field(default_factory=IntakeLimits)
-    listening: ListenOptions = field(default_factory=ListenOptions)
-    message_window: int | None = None
-    betweenness: bool = True
-    fields: tuple[str, ...] = ()
-    commands: bool = False
-    """True if peers may be asked to leave or join."""
-    watch: Path | None = None
-    """A folder with files of reports and traces to collect, too."""
-    pull: tuple[str, ...] = ()
-    """URLs of reporters to ask, or files with such URLs."""
-    topic: Topic | None = None
-    """A topic of Kafka to read."""
-    load: Sequence[str] = ()
-    """The command that updates Neo4j; empty = nothing is loaded."""
-    stop: bool = False
-    """End the run: no more reports are accepted."""
-    revive: bool = False
-    """Rebuild a run that was removed."""
-    past_damage: bool = False
-    """Continue behind damage of the log, without the damaged part."""
-    keep: int | None = None
-    """The intervals that the run keeps; older ones leave it. Null: all stay."""
-
-    def header(self) -> RunHeader:
-        """Return the header of a run that begins now."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return RunHeader(run=self.place.run, interval_us=self.interval_us, epoch=now)
-
-    @property
-    def job(self) -> dict[str, Any]:
-        """The `BatchJob` of the process that makes the run, as JSON."""
-        return {
-            "workspace": str(self.place.workspace.absolute()),
-            "run": self.place.run,
-            **(self.place.kept_options() if self.stop else self.options),
-        }
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the run, which are stored: ending it later needs none of them."""
-        return {
-            "gap_tolerance": self.rules.gap_tolerance,
-            "message_window": self.message_window,
-            "betweenness": self.betweenness,
-            "keep": self.keep,
-        }
 
 
 class _Server(uvicorn.Server):
@@ -180,6 +91,7 @@ class Collector:
                 f"run '{request.place.run}' has intervals of {self._intake.header.interval_us} µs: "
                 "give the same --interval, or collect another run"
             )
+        request.check_replicated()
         if not request.stop:
             request.place.keep_options(request.options)
 
@@ -216,8 +128,9 @@ class Collector:
             fields=self._request.fields,
             commands=self._request.commands,
         )
+        # Before the first request: it may have to pass through a topic.
+        inputs = () if self._request.stop else tuple(self._inputs(web))
         server = None if self._request.stop else await self._start_server(web)
-        inputs = () if self._request.stop else self._inputs(web)
         works = (self._tick, self._maker.run, self._loading.run, *inputs)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
@@ -262,7 +175,8 @@ class Collector:
         if request.pull:
             yield PullInput(TargetList(request.pull), self._intake, self._say, web).follow
         if request.topic:
-            yield KafkaInput(request.topic, self._intake, self._say, web).follow
+            posted = PostedReports(TopicWriter(request.topic)) if request.replicated else None
+            yield KafkaInput(request.topic, self._intake, self._say, web, posted=posted).follow
 
     async def _start_server(self, web: HttpInterface) -> tuple[uvicorn.Server, asyncio.Task[None]]:
         """Listen for reports, and announce the address. Returns the server and its task."""

@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,6 +88,8 @@ class Intake:
         self._is_closing = self._is_ending = False
         self._takes = 0
         """The number of requests whose lines are being judged or written."""
+        self.catch_up: Callable[[], Awaitable[bool]] | None = None
+        """Takes what must be in the run before it ends; false if that is not possible now."""
         self.log = ReportLog(place.log, self._state, beside=self._header_record)
         self._replay()
         assert self.header.epoch is not None
@@ -221,7 +223,7 @@ class Intake:
             if number % _TURN == 0:
                 await asyncio.sleep(0)
             if isinstance(line, LongLine):
-                acceptance.refuse(number, f"a line of {line.size:,} bytes is too long")
+                acceptance.refuse(number, line.problem)
                 continue
             if not (text := line.strip()):
                 continue
@@ -345,15 +347,22 @@ class Intake:
 
     async def close_due(self) -> bool:
         """Close due intervals. Returns True if there were some. Raises: LogFailed."""
-        now = time.monotonic()
-        due = self.closing.due(now)
-        if self.ending.is_reached(self.closing, due, now):
-            return await self.end()
+        if self._is_end_reached():
+            return await self.end(self._is_end_reached)
+        due = self.closing.due(time.monotonic())
         return due is not None and await self._close(due)
 
-    async def end(self) -> bool:
-        """Close all reported intervals, and end the run. Raises: LogFailed."""
-        if self.ended:
+    def _is_end_reached(self) -> bool:
+        if self.ending.last is None:
+            return False
+        now = time.monotonic()
+        return self.ending.is_reached(self.closing, self.closing.due(now), now)
+
+    async def end(self, still: Callable[[], bool] = lambda: True) -> bool:
+        """Close all reported intervals, and end the run. `still`: false if what was taken before
+        has shown that it does not end. Raises: LogFailed.
+        """
+        if self.ended or (self.catch_up and not await self.catch_up()) or not still():
             return False
         self._is_ending = True
         while self._takes:  # reports that were admitted before must be logged and noted first

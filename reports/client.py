@@ -9,37 +9,37 @@ thread encodes and sends queued reports, and retries if the collector is down, b
 Memory is bounded: when the queue is full, the oldest reports are dropped and counted. With a spool,
 a file, they are moved to disk instead, and a later reporter with that spool sends them, too.
 
+A run may have several collectors: the reporter sends to the first, and to the next where that does
+not take the reports.
+
 `pulled` is for peers that a collector asks.
 """
 
 from __future__ import annotations
 
-import gzip
-import http.client
 import json
 import random
 import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from .collectors import TAKEN, Collectors
 from .encoding import LineEncoder, Snapshot
-from .endpoint import MOST_ANSWER, Endpoint, reason
+from .endpoint import Endpoint, reason
 from .records import Record
 from .spool import Spool
 
 _AGAIN = {408, 429, 502, 503, 504}
 _OVER = {401, 403, 404}
-"""Retrying does not help: the reporter stops, and only counts what it drops."""
-_TAKEN, _TOO_LARGE = 202, 413
-_MOST_RETRY_AFTER_S = 3600.0
+"""Retrying does not help: if all collectors answer so, the reporter stops, and only counts what it
+drops.
+"""
+_TOO_LARGE = 413
 _OF_LINE = 64
 """Bytes of memory that a line takes in addition to its content."""
 _FOR_DISK = 8 * 2**20
@@ -72,16 +72,10 @@ class Counts:
     retries: int = 0
 
 
-class _Answer(NamedTuple):
-    status: int
-    """0 = no answer."""
-    text: bytes
-    wait_s: float = 0.0
-    """The time that the collector asks to wait."""
-
-
 class Reporter:
     """Sends reports to `<url>/reports`. `token` is the collector's token to report.
+
+    Several URLs are those of collectors that share a run and the token.
 
     `error` is the reason why nothing is sent any more, `last_problem` the collector's last
     complaint. All methods may be called from any thread.
@@ -89,7 +83,7 @@ class Reporter:
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         token: str | None = None,
         *,
         memory: int = 32 * 2**20,
@@ -101,7 +95,11 @@ class Reporter:
 
         Raises: ValueError for an invalid URL or token; OSError if the spool cannot be used.
         """
-        self._at, self._pace = Endpoint(url.rstrip("/"), token, context, pace.timeout_s), pace
+        urls = (url,) if isinstance(url, str) else dict.fromkeys(url)
+        self._collectors = Collectors(
+            [Endpoint(each.rstrip("/"), token, context, pace.timeout_s) for each in urls]
+        )
+        self._pace = pace
         self._memory, self._obeys = memory, False
         self._spool = Spool(spool) if spool else None
         self._lines = LineEncoder()
@@ -114,7 +112,6 @@ class Reporter:
         self.counts = Counts()
         self.error: str | None = None
         self.last_problem: str | None = None
-        self._connection: http.client.HTTPConnection | None = None
         works = [self._work, self._move_to_spool] if spool else [self._work]
         self._threads = [threading.Thread(target=w, name="reporter", daemon=True) for w in works]
         for thread in self._threads:
@@ -143,26 +140,27 @@ class Reporter:
                 self.counts.dropped += 1
 
     def header(self) -> dict[str, Any]:
-        """Return the run's header, with epoch, interval_us, now_us and fields. Raises: OSError."""
-        answer = self._at.ask()
+        """Return the run's header, with epoch, interval_us, now_us and fields, from the first
+        collector that answers. Raises: OSError.
+        """
+        answer = self._collectors.ask_any()
         self._obeys = answer.get("commands") is True
-        if not isinstance(header := answer.get("header"), dict):
-            raise self._at.no_collector()
+        header: dict[str, Any] = answer["header"]
         return header
 
     def commands(self) -> list[dict[str, Any]]:
         """Return the commands to peers, each with its `id`, `peer` and `action` (leave or join);
         none if `header` showed that the collector gives no commands. Raises: OSError.
         """
-        commands = self._at.ask("/commands").get("commands") if self._obeys else []
+        commands = self._collectors.current.ask("/commands").get("commands") if self._obeys else []
         if not isinstance(commands, list):
-            raise self._at.no_collector()
+            raise self._collectors.current.no_collector()
         return commands
 
     def answer(self, number: int, refusal: str | None = None) -> None:
         """Answer the command of this id: it was obeyed, or the reason why not. Raises: OSError."""
         answer = {"obeyed": True} if refusal is None else {"obeyed": False, "reason": refusal}
-        self._at.ask(f"/commands/{number}", answer)
+        self._collectors.current.ask(f"/commands/{number}", answer)
 
     @property
     def waiting(self) -> int:
@@ -191,7 +189,7 @@ class Reporter:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join(self._pace.timeout_s)
-        self._drop_connection()
+        self._collectors.drop_connection()
         with self._changed:
             rest = [*self._sending, *self._waiting]  # a thread may still hang in the network
             self._waiting.clear()
@@ -299,10 +297,10 @@ class Reporter:
         """Send lines until they are acknowledged or refused for good. Returns those that are
         neither at the end.
         """
-        wait = self._pace.first_wait_s
+        wait, overs, failures = self._pace.first_wait_s, 0, 0
         while self.error is None and not self._closing:
-            status, text, retry_after_s = self._post(lines)
-            if status == _TAKEN:
+            status, text, retry_after_s = self._collectors.post(lines)
+            if status == TAKEN:
                 outcome = json.loads(text)
                 self.counts.sent += outcome["taken"]
                 self.counts.refused += outcome["refused"]
@@ -313,71 +311,21 @@ class Reporter:
             if status == _TOO_LARGE and len(lines) > 1:
                 half = len(lines) // 2
                 return self._send(lines[:half]) + self._send(lines[half:])
-            if status in _OVER:
+            overs = overs + 1 if status in _OVER else 0
+            if overs == len(self._collectors.endpoints):
                 self.error = self.last_problem
-            elif status and status not in _AGAIN:
+            elif status and status not in _AGAIN | _OVER:
                 self.counts.refused += len(lines)
                 return []
             else:
                 self.counts.retries += 1
-                self._pause(max(retry_after_s, random.uniform(wait / 2, wait)))
-                wait = min(2 * wait, self._pace.most_wait_s)
+                failures += 1
+                self._collectors.turn_to_next()
+                if failures % len(self._collectors.endpoints) == 0:  # none takes the lines now
+                    self._pause(max(retry_after_s, random.uniform(wait / 2, wait)))
+                    wait = min(2 * wait, self._pace.most_wait_s)
         return lines
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, seconds)
-
-    def _post(self, lines: list[bytes]) -> _Answer:
-        body = gzip.compress(b"\n".join(lines) + b"\n", 1)
-        headers = {
-            "content-type": "application/x-ndjson",
-            "content-encoding": "gzip",
-            **self._at.headers,
-        }
-        while True:
-            is_fresh = self._connection is None
-            try:
-                self._connection = self._connection or self._at.connect()
-                self._connection.request("POST", f"{self._at.path}/reports", body, headers)
-                answer = self._connection.getresponse()
-                text = answer.read(MOST_ANSWER)
-                break
-            except ConnectionError as error:
-                self._drop_connection()
-                if is_fresh:  # else the collector may only have closed an idle connection
-                    return _Answer(0, f"the connection failed: {error}".encode())
-            except (OSError, http.client.HTTPException) as error:
-                self._drop_connection()
-                return _Answer(0, f"no answer: {error}".encode())
-        if answer.will_close or not answer.isclosed():
-            self._drop_connection()
-        if answer.status == _TAKEN and not _is_acceptance(text):
-            return _Answer(0, str(self._at.no_collector()).encode())
-        return _Answer(answer.status, text, _retry_after_s(answer.headers.get("retry-after", "0")))
-
-    def _drop_connection(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
-
-
-def _is_acceptance(text: bytes) -> bool:
-    """Return True if a text is a collector's answer to reports."""
-    with suppress(ValueError, RecursionError, KeyError, TypeError):
-        outcome = json.loads(text)
-        for line in outcome["lines"]:
-            line["reason"]
-        return type(outcome["taken"]) is type(outcome["refused"]) is int
-    return False
-
-
-def _retry_after_s(text: str) -> float:
-    """Return the seconds that `Retry-After`, a number or a time, asks to wait; an hour at most."""
-    seconds = 0.0
-    with suppress(ValueError, TypeError, OverflowError):
-        if text.isdecimal():
-            seconds = float(text)
-        else:
-            seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), _MOST_RETRY_AFTER_S)

@@ -85,6 +85,11 @@ class LongLine(bytes):
         line.size = size
         return line
 
+    @property
+    def problem(self) -> str:
+        """The reason to refuse it."""
+        return f"a line of {self.size:,} bytes is too long"
+
 
 def lines(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[bytes, bool]]:
     r"""Yield lines without their `\n`, each with True if it had one: only the last may have none.

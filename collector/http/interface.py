@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,11 +19,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from vizpub.collector.acceptance import Acceptance
 from vizpub.collector.commands import PeerCommand
 from vizpub.collector.http.bodies import BodyLimits, is_packed, lines_in, read_body
 from vizpub.collector.http.budget import ByteBudget, NoRoom
 from vizpub.collector.http.prometheus import page
 from vizpub.collector.http.tokens import ADMIN, READ, REPORT, Tokens
+from vizpub.collector.inputs.kafka_topic import TopicFailed
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 from vizpub.collector.progress import CollectionProgress
@@ -70,6 +72,11 @@ class HttpInterface:
     """True if peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
     """Returns the targets that are asked for reports, with their last answers."""
+    post: Callable[[Sequence[bytes]], Awaitable[Acceptance]] | None = None
+    """Passes lines through a topic to this intake and those of other collectors; null = the lines
+    go to this intake only."""
+    obstacle: Callable[[], str | None] = lambda: None
+    """Returns the reason why lines cannot be passed through the topic now, or null."""
     sent: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_SENT))
     """Bodies that are being processed, as they were sent."""
     work: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_WORK))
@@ -114,6 +121,8 @@ class HttpInterface:
             raise HTTPException(415, f"reports are sent as {NDJSON}, a record on each line")
         if (busy := self._busy()) is not None:
             raise busy
+        if why := self.obstacle():
+            raise _later(503, f"{why}: send it again")
         with self.sent.growing() as sent:
             try:
                 body = await read_body(request, self.bodies, sent.add)
@@ -125,9 +134,14 @@ class HttpInterface:
                 lines = await lines_in(body, self.bodies)
                 part.shrink(sum(map(len, lines)))
                 try:
-                    acceptance = await self.intake.take(lines, may_end=may_end)
+                    if self.post:
+                        acceptance = await self.post(lines)
+                    else:
+                        acceptance = await self.intake.take(lines, may_end=may_end)
                 except LogFailed as error:
                     raise _log_failed(error) from None
+                except TopicFailed as error:
+                    raise _later(503, f"{error}: send all of it again") from None
         return JSONResponse(acceptance.to_json(), 202)
 
     def has_room(self) -> bool:
@@ -233,15 +247,16 @@ class HttpInterface:
         return PlainTextResponse("alive\n")
 
     async def _get_readiness(self, _: Request) -> Response:
-        free = self.intake.place.free()
+        free, obstacle = self.intake.place.free(), self.obstacle()
         wrong = [
             (self.progress.draining, "it is pausing"),
             (free < self.intake.limits.reserve, "the disk is full"),
             (self.intake.log.failing, f"the log cannot be written: {self.intake.log.failing}"),
             (not self.progress.has_spark, "Spark does not answer"),
             (self.progress.lag > _MOST_LAG_S, "the run is behind"),
+            (obstacle, obstacle),
         ]
-        why = [text for is_so, text in wrong if is_so]
+        why = [str(text) for is_so, text in wrong if is_so]
         return PlainTextResponse("; ".join(why) or "ready", 503 if why else 200)
 
 

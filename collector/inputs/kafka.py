@@ -24,11 +24,13 @@ from typing import Any, ParamSpec, TypeVar
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.kafka_message import KafkaMessage, source_of
 from vizpub.collector.inputs.kafka_topic import FetchResult, Topic, TopicFailed, TopicReader
+from vizpub.collector.inputs.replicated import PostedReports
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 from vizpub.model.wording import amount
 
 MADE_ANEW = "was created again, and is read from its beginning"
+OVER = "this collector takes no more reports"
 
 _LOOK_S = 5.0
 """Between two looks at the topic's partitions."""
@@ -39,6 +41,8 @@ _MOST = 1000
 """Messages of a partition to take at once."""
 _MOST_WAITING = 4 * 2**20
 """Most waiting bytes of a partition: beyond, it is paused."""
+_MOST_LAG = 5_000
+"""The most messages that may be ahead of what is posted through the topic."""
 _SHOWN = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -116,6 +120,8 @@ class KafkaInput:
     up: bool | None = None
     """True if the topic could be read at the last look; null before the first one."""
     error: str | None = None
+    posted: PostedReports | None = None
+    """Passes through the topic what peers post; null = it goes into the log directly."""
 
     def __post_init__(self) -> None:
         """Begin. Raises: UseError for a wrong property."""
@@ -129,6 +135,9 @@ class KafkaInput:
         self._is_first = not self._has_read()
         """True if no collector of this log has read the topic before."""
         self.web.progress.topic = self.summary
+        if self.posted:
+            self.web.post, self.web.obstacle = self.posted.take, self.obstacle
+            self.intake.catch_up = self._catch_up
 
     @property
     def lag(self) -> int | None:
@@ -149,14 +158,39 @@ class KafkaInput:
         """Read until the run has ended."""
         try:
             while not self.intake.ended:
-                if not await self._turn():
+                is_reading = await self._turn()
+                if self.posted:
+                    self.posted.writer.poll()
+                    if self.web.progress.draining:  # nothing is read any more
+                        self.posted.fail_all(TopicFailed(OVER))
+                if not is_reading:
                     await asyncio.sleep(_WAIT_S)
         finally:
             await self._call(self._reader.close)
+            if self.posted:
+                self.posted.fail_all(TopicFailed(OVER))
             self._thread.shutdown(wait=False)
         if lag := self.lag:
             self.say(f"the run has ended: {lag:,} messages of '{self.topic.name}' are not in it")
         await asyncio.Event().wait()
+
+    def obstacle(self) -> str | None:
+        """The reason why what is posted now would not come back soon; null = there is none."""
+        if self.intake.ended:
+            return OVER
+        if self.up and (self.lag or 0) <= _MOST_LAG:
+            return None
+        return self.error or "the collector is reading what the topic has"
+
+    async def _catch_up(self) -> bool:
+        """Take all that the topic has. Returns False if that is not possible now."""
+        assert self.posted
+        try:
+            if self.up:
+                await self.posted.catch_up()
+            return bool(self.up)
+        except TopicFailed:
+            return False
 
     async def _call(self, do: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call a method of the reader, which may block, in the one thread."""
@@ -268,8 +302,10 @@ class KafkaInput:
         """Take messages into the log. Raises: LogFailed."""
         # What the log writes as a whole must not be interrupted.
         acceptances = await asyncio.shield(self.intake.take_messages(ready))
-        for message in ready:
+        for message, acceptance in zip(ready, acceptances, strict=True):
             self.partitions[message.partition].remove(message)
+            if self.posted:
+                self.posted.note(message, acceptance)
         self._took = bool(ready)
         refused = (
             f"topic '{message.topic}', partition {message.partition}, offset {message.offset}, "

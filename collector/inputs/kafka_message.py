@@ -26,19 +26,24 @@ class KafkaMessage:
     """The greatest interval of its reports; -1 if it has none."""
     size: int = 0
     """The bytes of its content."""
+    key: bytes | None = None
 
     @classmethod
     def of(
-        cls, topic: tuple[str, str], partition: int, offset: int, content: bytes
+        cls,
+        topic: tuple[str, str],
+        partition: int,
+        offset: int,
+        content: bytes,
+        key: bytes | None = None,
     ) -> KafkaMessage:
         """Make the message with this content, whose last line needs no line break. `topic`: its
         name and Kafka's id of it.
         """
         message_lines = tuple(line for line, _ in lines([content], _MOST_LINE))
         intervals = [at for line in message_lines if (at := interval_of(line)) is not None]
-        return cls(
-            *topic, partition, offset, message_lines, max(intervals, default=-1), len(content)
-        )
+        newest = max(intervals, default=-1)
+        return cls(*topic, partition, offset, message_lines, newest, len(content), key)
 
     @property
     def source(self) -> str:

@@ -1,11 +1,12 @@
-"""A consumer of a topic of Kafka. Only this module imports Kafka's client.
+"""A consumer and a producer of a topic of Kafka. Only this module imports Kafka's client.
 
-All methods of a reader may block, and none may be called while another one runs.
+All methods of a reader may block, and none may be called while another one runs. Those of a writer
+do not block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from vizpub.machine.private import check_trusted, open_secret
 from vizpub.model.errors import UseError, cause_of
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient
 
 NO_BROKER = "no broker answers"
@@ -49,10 +50,17 @@ _OURS = {
     "allow.auto.create.topics": "false",
     _RESET: "error",
 }
+_WRITTEN = {
+    "acks": "all",
+    "max.in.flight.requests.per.connection": "1",  # what is tried again keeps its place
+    "message.timeout.ms": "10000",
+    "message.max.bytes": "4194304",  # the broker's limit is of what is compressed
+    "linger.ms": "5",
+}
 
 
 class TopicFailed(Exception):
-    """Nothing can be read now."""
+    """Nothing can be read or written now."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +227,8 @@ class TopicReader:
                 continue
             if error is None:
                 content = message.value() or b""
-                result.messages.append(KafkaMessage.of(topic, partition, offset, content))
+                key = message.key()
+                result.messages.append(KafkaMessage.of(topic, partition, offset, content, key))
             elif error.code() == Codes._PARTITION_EOF:
                 result.at_end[partition] = offset
             elif error.code() in (Codes._AUTO_OFFSET_RESET, Codes.OFFSET_OUT_OF_RANGE):
@@ -238,3 +247,45 @@ class TopicReader:
         from confluent_kafka import TopicPartition
 
         return TopicPartition(self._topic.name, partition, offset)
+
+
+class TopicWriter:
+    """A producer of a topic. It writes to the first partition only: messages have one order."""
+
+    def __init__(self, topic: Topic) -> None:
+        """Begin. Raises: UseError for a wrong property, or without the extra `kafka`."""
+        with needing_extra("kafka", "writing to a topic of Kafka"):
+            from confluent_kafka import KafkaException, Producer
+
+        self._topic = topic
+        config: dict[str, Any] = {"compression.type": "zstd", **_USUAL, **topic.config, **_WRITTEN}
+        try:
+            self._producer: Producer = Producer({**config, "bootstrap.servers": topic.brokers})
+        except KafkaException as error:
+            raise UseError(
+                f"Kafka's client does not accept these properties: {error.args[0].str()}"
+            ) from None
+
+    def write(self, key: bytes, content: bytes, then: Callable[[TopicFailed | None], None]) -> None:
+        """Send a message. `poll` calls `then` when all brokers that are in sync have acknowledged
+        it, or with the reason why not. Raises: TopicFailed.
+        """
+        from confluent_kafka import KafkaException
+
+        def note(error: KafkaError | None, _: object) -> None:
+            then(None if error is None else self._failure(error.str()))
+
+        try:
+            self._producer.produce(self._topic.name, content, key, 0, on_delivery=note)
+        except KafkaException as error:
+            raise self._failure(error.args[0].str()) from None
+        except BufferError:
+            raise self._failure("too much waits for its brokers") from None
+
+    def poll(self) -> None:
+        """Call what is to be called for messages whose outcome is known."""
+        self._producer.poll(0)
+
+    def _failure(self, why: str) -> TopicFailed:
+        topic = self._topic
+        return TopicFailed(f"topic '{topic.name}' at {topic.brokers} cannot be written: {why}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from vizpub.collector.http.client import CollectorClient
 from vizpub.collector.inputs.traces import Traces
 from vizpub.ingest.sources.libp2p.reporting import TraceReports
-from vizpub.model.errors import InputError, UseError
+from vizpub.model.errors import InputError, ServiceError, UseError
 from vizpub.model.wording import amount
 from vizpub.reports.client import Reporter
 from vizpub.reports.records import RunEnd, RunHeader
@@ -73,12 +74,12 @@ class TraceReporter:
     def __init__(
         self,
         places: Iterable[Path],
-        collector: CollectorClient,
+        collectors: Sequence[CollectorClient],
         options: FollowOptions,
         say: Callable[[str], None],
     ) -> None:
         self._options, self._say = options, say
-        state = collector.get()
+        state = _first_answer(collectors)
         header, progress = state["header"], state["progress"]
         self._interval_us = int(header["interval_us"])
         epoch = datetime.fromisoformat(header["epoch"])
@@ -87,7 +88,8 @@ class TraceReporter:
         self._closed = -1 if closed is None else int(closed)
         self._is_new = closed is None and header.get("protocol") is None
         self._traces = Traces(places, say)
-        self._reporter = Reporter(collector.url, collector.token, context=collector.context)
+        token, context = collectors[0].token, collectors[0].context
+        self._reporter = Reporter([one.url for one in collectors], token, context=context)
         self._reports: TraceReports | None = None
         self._began = time.monotonic()
         self._first: int | None = None
@@ -199,3 +201,11 @@ class TraceReporter:
         for why in self._traces.rest():
             self._say(why)
         return summary
+
+
+def _first_answer(collectors: Sequence[CollectorClient]) -> dict[str, Any]:
+    """Return header and progress from the first collector that answers. Raises: ServiceError."""
+    for collector in collectors[:-1]:
+        with suppress(ServiceError):
+            return collector.get()
+    return collectors[-1].get()

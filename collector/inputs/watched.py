@@ -87,7 +87,7 @@ def main(workspace: str, run: str, folder: str) -> int:
     options, say = FollowOptions(follow=True), partial(print, flush=True)
     try:
         collector = collector_of(CollectionPlace(Path(workspace), run), kind=REPORT)
-        TraceReporter([Path(folder)], collector, options, say).run()
+        TraceReporter([Path(folder)], [collector], options, say).run()
     except VizpubError as error:
         say(str(error))
         return error.exit_code

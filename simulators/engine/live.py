@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from vizpub.model.errors import UseError
@@ -22,7 +22,9 @@ class Live:
     `speed` is how many seconds of the simulation pass in one of the clock. Raises: UseError.
     """
 
-    def __init__(self, url: str, token: str | None = None, speed: float = 1.0) -> None:
+    def __init__(
+        self, url: str | Sequence[str], token: str | None = None, speed: float = 1.0
+    ) -> None:
         try:
             self._reporter, self._speed = Reporter(url, token), speed
         except ValueError as error:

@@ -138,10 +138,10 @@ class SimulationOptions:
     ] = False
     master: Master = None
     live: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Also report to this collector, at the pace of the clock.",
+            help="Also report to this collector, at the pace of the clock; repeatable.",
             rich_help_panel=RARE,
         ),
     ] = None
@@ -270,7 +270,7 @@ def _simulate_one(
     from vizpub.simulators.engine.simulation import simulate
 
     live = None
-    if options.live is not None:
+    if options.live:
         live = Live(options.live, os.environ.get("VIZPUB_TOKEN"), options.speed)
     try:
         with settings.progress() as progress:

@@ -21,9 +21,11 @@ class ReportingOptions:
     """The collector, and the pace of the reports."""
 
     to: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--to", metavar="URL", help="The run's URL, as `vizpub live collect` shows it."
+            "--to",
+            metavar="URL",
+            help="The run's URL, as `vizpub live collect` shows it; repeatable.",
         ),
     ]
     follow: Annotated[
@@ -108,8 +110,9 @@ def report(
 
     endings = (signal.SIGINT, signal.SIGTERM) if reporting.follow else ()
     handlers = {int(number): signal.signal(number, end) for number in endings}
-    collector = CollectorClient(check_url(reporting.to).rstrip("/"), os.environ.get(TOKEN))
-    summary = TraceReporter(traces, collector, following, settings.say).run(lambda: bool(ended_by))
+    token = os.environ.get(TOKEN)
+    collectors = [CollectorClient(check_url(url).rstrip("/"), token) for url in reporting.to]
+    summary = TraceReporter(traces, collectors, following, settings.say).run(lambda: bool(ended_by))
     settings.say(f"reported {summary.intervals:,} intervals, {summary.sent:,} reports")
     for number, problem in (
         (summary.late, "events came after the report of their interval, and are in a later one"),

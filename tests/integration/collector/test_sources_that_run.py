@@ -82,7 +82,9 @@ def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     how = FollowOptions(replay=True, speed=100_000, end=True)
 
     def report(url: str) -> None:
-        told = TraceReporter([ROOT / "examples/gossipsub"], CollectorClient(url), how, print).run()
+        told = TraceReporter(
+            [ROOT / "examples/gossipsub"], [CollectorClient(url)], how, print
+        ).run()
         assert (told.refused, told.dropped, told.late) == (0, 0, 0)
 
     run = collected(spark, tmp_path, report)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from vizpub.collector.clock import CollectorClock
-from vizpub.collector.collect import Collector, CollectRequest
+from vizpub.collector.collect import Collector
 from vizpub.collector.place import CollectionPlace
+from vizpub.collector.request import CollectRequest
 
 EPOCH = "2026-11-20T10:00:00Z"
 AT = 1_795_168_800.0

@@ -31,8 +31,6 @@ from vizpub.collector.collect import (
     NOTHING_REPORTED,
     PAUSING,
     Collector,
-    CollectRequest,
-    ListenOptions,
     collect,
 )
 from vizpub.collector.http.client import collector_of
@@ -42,6 +40,7 @@ from vizpub.collector.making.batch import Batch
 from vizpub.collector.making.batches import BatchJob
 from vizpub.collector.making.maker import RunMaker
 from vizpub.collector.place import CollectionPlace
+from vizpub.collector.request import CollectRequest, ListenOptions
 from vizpub.collector.reservation import NOT_OURS, reserve
 from vizpub.model.errors import RunLocked, UseError
 from vizpub.runstore.archive import export_run, import_run
@@ -49,6 +48,7 @@ from vizpub.runstore.manifest import Manifest, write_manifest
 from vizpub.runstore.store import open_run, runs
 
 ROOT = Path(__file__).parents[3]
+REPLICATED = ["--kafka", "127.0.0.1:1", "--topic", "reports", "--replicated"]
 
 
 @pytest.mark.parametrize("package", ["pyspark", "confluent_kafka"])
@@ -69,6 +69,9 @@ def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
             ["--kafka", "x:1", "--topic", "r", "--kafka-config", "none.properties"],
             "none.properties",
         ),
+        (["--replicated"], "needs --kafka and --topic"),
+        ([*REPLICATED, "--pull", "http://127.0.0.1:1"], "without --watch, --pull"),
+        ([*REPLICATED, "--allow-commands"], "and --allow-commands"),
         (["--peers", "nowhere.txt"], "nowhere.txt"),
         (["--fields", "topics,neigbors"], "did you mean neighbors?"),
         (["--stop"], "nothing is collected"),
@@ -289,6 +292,22 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     Collector(end, print)
     assert end.job == what.job
     assert BatchJob(**end.job).gap_tolerance == 2
+
+
+@pytest.mark.parametrize("began", [False, True])
+def test_collection_stays_replicated_or_not(tmp_path: Path, *, began: bool) -> None:
+    """Else one collector would have reports that the others lack, and nobody would know."""
+    place = CollectionPlace(tmp_path, "lab")
+    place.make()
+    request = CollectRequest(place, replicated=began)  # without a topic, it asks nobody
+    first = Collector(request, print)
+    asyncio.run(first._intake.take([json.dumps(request.header().to_json()).encode()]))
+    Collector(request, print)
+    with pytest.raises(UseError, match=f"with{'' if began else 'out'} --replicated"):
+        Collector(CollectRequest(place, replicated=not began), print)
+    end = CollectRequest(place, stop=True)
+    Collector(end, print)
+    assert BatchJob(**end.job)
 
 
 def test_restored_collection_resumes_where_the_log_ended(tmp_path: Path) -> None:

@@ -155,10 +155,47 @@ def test_break_of_many_intervals_loses_nothing(tmp_path: Path) -> None:
         assert sorted(told(served)) == sorted(wanted)
 
 
+def test_next_collector_gets_what_one_does_not_take(tmp_path: Path) -> None:
+    """One that ends, and, when the other ends too, the first again."""
+    collectors = [collector_in(tmp_path / name) for name in "ab"]
+    with serving(collectors[0]) as first, serving(collectors[1]) as second:
+        ports, addresses = (first.port, second.port), [url(first), url(second)]
+    with Reporter(addresses, pace=QUICK) as reporter:
+        for interval, turn in enumerate((0, 1, 0)):
+            with serving(collectors[turn], ports[turn]) as served:
+                assert reporter.header()["run"] == "lab"
+                reporter.report(report("a", interval))
+                assert reporter.flush(20)
+                assert told(served)[-1] == ("a", interval)
+    assert (reporter.counts.sent, reporter.counts.dropped) == (3, 0)
+
+
+def test_collector_that_refuses_ends_the_reporter_only_if_all_do() -> None:
+    with (
+        answering(401, 401) as (one, _),
+        answering(503, 401) as (other, _),
+        Reporter([one, other], pace=QUICK) as reporter,
+    ):
+        reporter.report(report("a", 0))
+        assert not reporter.flush(20)
+        assert "401" in str(reporter.error)
+        reporter.close(0)
+    with (
+        answering(404) as (one, seen),
+        answering() as (other, _),
+        Reporter([one, other], pace=QUICK) as reporter,
+    ):
+        reporter.report(report("a", 0))
+        assert reporter.flush(20)
+        assert (seen, reporter.counts.sent) == ([404], 1)
+
+
 @pytest.mark.parametrize("wrong", ["127.0.0.1:8600", "ftp://a/v1/runs/lab", "", "http://"])
 def test_url_that_is_none_is_an_error(wrong: str) -> None:
     with pytest.raises(ValueError, match=NO_URL):
         Reporter(wrong)
+    with pytest.raises(ValueError, match=NO_URL):
+        Reporter(["http://127.0.0.1:1/v1/runs/lab", wrong])
 
 
 def test_full_memory_drops_the_oldest_and_says_so() -> None:

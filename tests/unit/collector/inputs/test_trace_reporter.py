@@ -58,7 +58,7 @@ def url(served: Served) -> str:
 def reported(
     served: Served, place: Path, how: FollowOptions, over: Callable[[], bool] = lambda: False
 ) -> ReportingSummary:
-    return TraceReporter([place], CollectorClient(url(served)), how, print).run(over)
+    return TraceReporter([place], [CollectorClient(url(served))], how, print).run(over)
 
 
 def records(served: Served) -> list[Any]:

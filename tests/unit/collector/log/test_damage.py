@@ -16,7 +16,7 @@ from tests.support.collecting import collector_in, header, serving
 from tests.support.few import few
 from tests.support.words import naming
 from vizpub.collector.closing import ClosingRules
-from vizpub.collector.collect import Collector, CollectRequest, collect
+from vizpub.collector.collect import Collector, collect
 from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import damage
 from vizpub.collector.log import log as log_module
@@ -24,6 +24,7 @@ from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.log.records import LogDamaged, proof
 from vizpub.collector.place import CollectionPlace
+from vizpub.collector.request import CollectRequest
 from vizpub.collector.reservation import reserve
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import durable
