@@ -57,6 +57,11 @@ class _Entry:
 
 
 SYSTEMS = {
+    "bayeux": _Entry(
+        "vizpub.simulators.protocols.bayeux.system",
+        "Bayeux",
+        "Multicast trees that a root grows towards its members (Zhuang et al. 2001).",
+    ),
     "broadcast-cyclon": _Entry(
         "vizpub.simulators.protocols.broadcast.cyclon",
         "BroadcastCyclon",

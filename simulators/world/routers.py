@@ -38,7 +38,7 @@ class RouterNetwork:
         )
         self._row_of = {router: row for row, router in enumerate(self.sources)}
         # Python's arrays: one item takes several times as long from numpy's.
-        rows = [array("q", row) for row in np.rint(delays).astype(np.int64).tolist()]
+        rows: list[array[int]] = [array("q", row) for row in np.rint(delays).astype(int).tolist()]
         self._delays = [rows[self._row_of[router]] for router in router_of]
 
     def delay(self, sender: int, receiver: int) -> int:

@@ -80,7 +80,7 @@ class Multicast(RootedMulticast):
         return list(group.children) if group else []
 
     def on_down(self, peer: int, sender: int, copy: Copy) -> None:
-        """Leave a parent in a tree that the peer is not in; otherwise see RootedMulticast.on_down."""
+        """See RootedMulticast.on_down. A parent in a tree that the peer is not in is left."""
         topic = copy.publication.topic
         if topic in self.trees.members[peer].groups:
             super().on_down(peer, sender, copy)
