@@ -117,6 +117,11 @@ SYSTEMS = {
         "HyParView",
         "Broadcasts on small symmetric views (Leitão et al. 2007), also Plumtree's.",
     ),
+    "magnet": _Entry(
+        "vizpub.simulators.protocols.magnet.system",
+        "Magnet",
+        "Scribe's trees on a small world of like interests (Girdzijauskas et al. 2010).",
+    ),
     "pastry": _Entry(
         "vizpub.simulators.protocols.pastry.system",
         "Pastry",
