@@ -46,6 +46,8 @@ class SmallWorld(Routing):
         self.ring: list[dict[int, Description]] = [{} for _ in range(net.size)]
         """The nearest peers on either side."""
         self.far: list[dict[int, Description]] = [{} for _ in range(net.size)]
+        self._heard: list[list[Description]] = [[] for _ in range(net.size)]
+        """What others told since the peer last chose its neighbours."""
         self._ready = [False] * net.size
         self._versions: list[object] = [None] * net.size
         self._lost_us: list[dict[int, int]] = [{} for _ in range(net.size)]
@@ -66,7 +68,7 @@ class SmallWorld(Routing):
 
     def _reset(self, peer: int) -> None:
         self.ring[peer], self.far[peer], self._lost_us[peer] = {}, {}, {}
-        self.views.of[peer] = {}
+        self.views.of[peer], self._heard[peer] = {}, []
         self._ready[peer], self._versions[peer] = False, object()
 
     def _place(self, peer: int) -> int:
@@ -113,17 +115,18 @@ class SmallWorld(Routing):
     # Neighbours.
 
     def on_tick(self, peer: int) -> None:
-        """Gossip, choose neighbours, and exchange what is near with all of them."""
+        """Gossip, choose neighbours, and exchange with all of them."""
         self.views.exchange(peer)
-        self._learn(peer, self.views.of[peer].values())
-        for other in dict.fromkeys([*self.ring[peer], *self.far[peer]]):
+        heard, self._heard[peer] = self._heard[peer], []
+        self._learn(peer, (*self.views.of[peer].values(), *heard))
+        for other in (*self.ring[peer], *self.far[peer]):
             self._send(self.request, peer, other)
         if not self._ready[peer]:
             self._ask_contact(peer)
 
     def _send(self, kind: MessageKind, peer: int, to: int) -> None:
-        """Send what is nearest to the receiver's place."""
-        known = self.views.of[peer] | self.far[peer] | self.ring[peer]
+        """Send the own description, and along the ring what is nearest to the receiver's place."""
+        known = {} if to in self.far[peer] else self.views.of[peer] | self.ring[peer]
         known.pop(to, None)
         nearest = nsmallest(
             2 * self.near, known, key=lambda other: self._distance(other, self.ids[to])
@@ -135,13 +138,15 @@ class SmallWorld(Routing):
     def on_request(self, peer: int, sender: int, message: _Message) -> None:
         """Answer alike."""
         self._send(self.reply, peer, sender)
-        self._learn(peer, message)
+        self._heard[peer] += message
 
     def on_reply(self, peer: int, sender: int, message: _Message) -> None:
-        """Learn from it; with its first neighbours a peer has joined."""
-        self._learn(peer, message)
-        if self.ring[peer]:
-            self._become_ready(peer)
+        """Learn from it. With its first neighbours a peer has joined."""
+        self._heard[peer] += message
+        if not self._ready[peer]:
+            self._learn(peer, message)
+            if self.ring[peer]:
+                self._become_ready(peer)
 
     def on_silence(self, peer: int, to: int, message: _Message) -> None:
         """Forget a peer that does not answer."""

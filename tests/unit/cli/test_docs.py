@@ -33,7 +33,7 @@ COMMANDS = (
     "lab.simulate.gossip lab.simulate.gossipsub lab.simulate.hyparview lab.simulate.pastry "
     "lab.simulate.poldercast lab.simulate.scribe lab.simulate.scribe-chord "
     "lab.simulate.spidercast lab.simulate.vitis lab.simulate.quasar "
-    "lab.simulate.stan lab.simulate.damulticast lab.simulate.bayeux "
+    "lab.simulate.stan lab.simulate.damulticast lab.simulate.bayeux lab.simulate.magnet "
     "lab.construct.gm lab.construct.2d-oda lab.construct.cd-max "
     "lab.construct.cd-max-ref lab.construct.cd-oda lab.construct.cd-oda-i lab.construct.cd-oda-ii "
     "lab.channels.simulate lab.channels.gdfr lab.channels.mapping lab.channels.measure "
