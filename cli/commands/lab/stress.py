@@ -39,8 +39,8 @@ def stress(
     Examples:
 
     ```
-    vizpub lab simulate bayeux --latency transit-stub:4 --publications every:5,first=25 --ingest far
     vizpub lab stress far
+    vizpub lab stress far --messages 10 -f csv
     ```
     """
     from vizpub.questions.run import Run
