@@ -9,10 +9,11 @@ from msgspec import Meta
 
 from vizpub.simulators.engine.parameters import Count, Duration, Positive
 from vizpub.simulators.protocols.scribe.parameters import TreeParameters
+from vizpub.simulators.protocols.spidercast.views import ViewParameters
 
 
 @dataclass(frozen=True)
-class MagnetParameters(TreeParameters):
+class MagnetParameters(ViewParameters, TreeParameters):
     """Parameters of Magnet, and of the peer sampling below it."""
 
     cluster: Annotated[
@@ -23,11 +24,6 @@ class MagnetParameters(TreeParameters):
         Positive, Meta(description="Neighbours on the ring that a peer has on either side.")
     ] = 3
     far: Annotated[Count, Meta(description="Small-world links of a peer.")] = 8
-    view: Annotated[Positive, Meta(description="Peers whose interests a peer knows.")] = 20
-    gossip: Annotated[Positive, Meta(description="Peers that a message of gossip describes.")] = 10
-    expiry: Annotated[
-        Duration, Meta(description="Age from which on descriptions count no more.")
-    ] = "5s"
     period: Annotated[
         Duration, Meta(description="Once a period a peer gossips, and tells its neighbours.")
     ] = "1s"
