@@ -45,7 +45,7 @@ def test_trees_are_the_routes_from_the_root_to_the_members(grown: Simulated) -> 
         assert not tree or nx.is_arborescence(nx.DiGraph(list(tree)))
 
 
-def test_every_subscriber_gets_a_publication_once_by_the_tree(grown: Simulated) -> None:
+def test_publications_come_to_all_subscribers_once_by_the_tree(grown: Simulated) -> None:
     """'None': the thesis' Table 3.2 on duplication."""
     assert hit_ratio(grown) == 1
     gauges = [report.get("gauges", {}) for reports in grown.reports for report in reports]
@@ -53,7 +53,7 @@ def test_every_subscriber_gets_a_publication_once_by_the_tree(grown: Simulated) 
     assert sum(gauge.get("tree_duplicates", 0) for gauge in gauges) == 0
 
 
-def test_who_unsubscribes_leaves_the_tree() -> None:
+def test_peers_that_unsubscribe_leave_the_tree() -> None:
     run = bayeux(interest="exponential:20s", publications="every:2,first=32,last=32")
     lately = {
         (int(topic), int(report["peer"]))

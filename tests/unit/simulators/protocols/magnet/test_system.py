@@ -47,7 +47,7 @@ def test_peers_that_share_more_topics_are_nearer(grown: Simulated) -> None:
     assert sum(beside) / len(beside) > 1.2 * sum(all_pairs) / len(all_pairs)
 
 
-def test_every_subscriber_gets_a_publication_once_by_the_tree(grown: Simulated) -> None:
+def test_publications_come_to_all_subscribers_once_by_the_tree(grown: Simulated) -> None:
     """'None': the thesis' Table 3.2 on duplication."""
     assert hit_ratio(grown) == 1
     gauges = [report.get("gauges", {}) for reports in grown.reports for report in reports]
