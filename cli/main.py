@@ -25,6 +25,7 @@ from vizpub.cli.commands.everyday.sql import sql
 from vizpub.cli.commands.figures.plot import plot
 from vizpub.cli.commands.lab import channels, construct, experiment, simulate
 from vizpub.cli.commands.lab.keys import keys
+from vizpub.cli.commands.lab.stress import stress
 from vizpub.cli.commands.live.collect import collect
 from vizpub.cli.commands.live.report import report
 from vizpub.cli.commands.live.tell import tell
@@ -313,6 +314,7 @@ LAB = command_group(
     construct=construct.GROUP,
     channels=channels.GROUP,
     keys=keys,
+    stress=stress,
     experiment=experiment.GROUP,
 )
 EVERY_DAY: Sequence[Callable[..., None] | typer.Typer] = (

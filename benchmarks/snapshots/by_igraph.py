@@ -7,17 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.others.by_igraph import betweenness, make_graph, structure
-from benchmarks.snapshots.given import NO_PATH, Given, run
-
-
-def measure(given: Given) -> pa.Table:
-    """Fifteen metrics of each day."""
-    parts = []
-    for snapshot in given.snapshots():
-        graph = make_graph(snapshot.links, len(snapshot.peers))
-        columns = {**structure(graph), "betweenness": betweenness(graph)}
-        parts.append(snapshot.row(columns))
-    return pa.concat_tables(parts)
+from benchmarks.snapshots.given import NO_PATH, Given, measure_by, run
 
 
 def find_betweenness(given: Given) -> pa.Table:
@@ -45,7 +35,7 @@ if __name__ == "__main__":
     run(
         "igraph",
         {
-            "metrics": (measure, make_graph, structure, betweenness),
+            "metrics": measure_by(make_graph, structure, betweenness),
             "betweenness": (find_betweenness, make_graph, betweenness),
             "as-of": (answer_as_of,),
         },

@@ -7,17 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.others.by_networkit import betweenness, make_graph, structure
-from benchmarks.snapshots.given import NO_PATH, Given, make_snapshot, run
-
-
-def measure(given: Given) -> pa.Table:
-    """Fifteen metrics of each day."""
-    parts = []
-    for snapshot in given.snapshots():
-        graph = make_graph(snapshot.links, len(snapshot.peers))
-        columns = {**structure(graph), "betweenness": betweenness(graph)}
-        parts.append(snapshot.row(columns))
-    return pa.concat_tables(parts)
+from benchmarks.snapshots.given import NO_PATH, Given, make_snapshot, measure_by, run
 
 
 def find_betweenness(given: Given) -> pa.Table:
@@ -46,7 +36,7 @@ if __name__ == "__main__":
     run(
         "networkit",
         {
-            "metrics": (measure, make_graph, structure, betweenness),
+            "metrics": measure_by(make_graph, structure, betweenness),
             "betweenness": (find_betweenness, make_graph),
             "as-of": (answer_as_of, make_graph),
         },

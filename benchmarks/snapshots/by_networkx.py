@@ -6,17 +6,7 @@ import networkx as nx
 import pyarrow as pa
 
 from benchmarks.others.by_networkx import betweenness, make_graph, structure
-from benchmarks.snapshots.given import NO_PATH, Given, run
-
-
-def measure(given: Given) -> pa.Table:
-    """Fifteen metrics of each day."""
-    parts = []
-    for snapshot in given.snapshots():
-        graph = make_graph(snapshot.links, len(snapshot.peers))
-        columns = {**structure(graph), "betweenness": betweenness(graph)}
-        parts.append(snapshot.row(columns))
-    return pa.concat_tables(parts)
+from benchmarks.snapshots.given import NO_PATH, Given, measure_by, run
 
 
 def find_betweenness(given: Given) -> pa.Table:
@@ -42,7 +32,7 @@ if __name__ == "__main__":
     run(
         "networkx",
         {
-            "metrics": (measure, make_graph, structure, betweenness),
+            "metrics": measure_by(make_graph, structure, betweenness),
             "betweenness": (find_betweenness,),
             "as-of": (answer_as_of,),
         },

@@ -128,6 +128,23 @@ def make_snapshot(day: int, peers: np.ndarray, links: tuple[np.ndarray, np.ndarr
 Task = Callable[[Given], pa.Table]
 
 
+def measure_by(
+    make_graph: Callable[..., Any], structure: Callable[..., Any], betweenness: Callable[..., Any]
+) -> tuple[Task, *tuple[Callable[..., Any], ...]]:
+    """The task metrics by the functions of a library, and these functions."""
+
+    def measure(given: Given) -> pa.Table:
+        """Fifteen metrics of each day."""
+        parts = []
+        for snapshot in given.snapshots():
+            graph = make_graph(snapshot.links, len(snapshot.peers))
+            columns = {**structure(graph), "betweenness": betweenness(graph)}
+            parts.append(snapshot.row(columns))
+        return pa.concat_tables(parts)
+
+    return measure, make_graph, structure, betweenness
+
+
 def run(package: str, tasks: Mapping[str, tuple[Task, *tuple[Callable[..., Any], ...]]]) -> None:
     """Do the task that the command line names. Behind a task are the functions that it uses: the
     lines of all are counted as those that a user writes.

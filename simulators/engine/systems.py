@@ -57,6 +57,11 @@ class _Entry:
 
 
 SYSTEMS = {
+    "bayeux": _Entry(
+        "vizpub.simulators.protocols.bayeux.system",
+        "Bayeux",
+        "Multicast trees that a root grows towards its members (Zhuang et al. 2001).",
+    ),
     "broadcast-cyclon": _Entry(
         "vizpub.simulators.protocols.broadcast.cyclon",
         "BroadcastCyclon",
@@ -111,6 +116,11 @@ SYSTEMS = {
         "vizpub.simulators.protocols.hyparview.system",
         "HyParView",
         "Broadcasts on small symmetric views (Leitão et al. 2007), also Plumtree's.",
+    ),
+    "magnet": _Entry(
+        "vizpub.simulators.protocols.magnet.system",
+        "Magnet",
+        "Scribe's trees on a small world of like interests (Girdzijauskas et al. 2010).",
     ),
     "pastry": _Entry(
         "vizpub.simulators.protocols.pastry.system",

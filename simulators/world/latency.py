@@ -17,8 +17,9 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.engine.parameters import Duration, us
+from vizpub.simulators.engine.parameters import Duration, Share, us
 from vizpub.simulators.world.roundtrips import incomplete, read_matrix, symmetric
+from vizpub.simulators.world.routers import RouterNetwork, draw_transit_stub
 
 Delay = Callable[[int, int], int]
 """(sender, receiver) → one-way delay of a message in µs."""
@@ -130,9 +131,54 @@ class MatrixLatency:
         return delays.astype(np.int64)
 
 
+_Few = Annotated[int, Meta(ge=1, le=100)]
+_MOST_ROUTERS = 10_000
+
+
+@dataclass(frozen=True)
+class TransitStubLatency:
+    """Messages take the fastest way over a random topology of routers; each peer is at a router of
+    a stub domain.
+    """
+
+    domains: Annotated[_Few, Meta(description="Transit domains.")] = 4
+    transit: Annotated[_Few, Meta(description="Routers in a transit domain.")] = 4
+    stubs: Annotated[_Few, Meta(description="Stub domains at each of these.")] = 3
+    stub: Annotated[_Few, Meta(description="Routers in a stub domain.")] = 8
+    share: Annotated[
+        Share, Meta(description="Of the pairs in a domain, those linked beside a random tree.")
+    ] = 0.3
+    between: Annotated[Duration, Meta(description="A link of two transit routers.")] = "20ms"
+    uplink: Annotated[Duration, Meta(description="A stub domain's link to its router.")] = "5ms"
+    inside: Annotated[Duration, Meta(description="A link within a stub domain.")] = "2ms"
+    access: Annotated[Duration, Meta(description="A peer's link to its router.")] = "1ms"
+    example: ClassVar[str] = "transit-stub:4,stub=8"
+    is_fixed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        routers = self.domains * self.transit * (1 + self.stubs * self.stub)
+        if routers > _MOST_ROUTERS:
+            raise UseError(
+                f"latency 'transit-stub': {routers:,} routers; the maximum is {_MOST_ROUTERS:,}"
+            )
+
+    def routers(self, peers: int, random: Random) -> RouterNetwork:
+        """The topology, and the router of each peer."""
+        domains = (self.domains, self.transit, self.stubs, self.stub)
+        lengths_us = (us(self.between), us(self.uplink), us(self.inside))
+        lengths, stubs = draw_transit_stub(domains, lengths_us, self.share, random)
+        router_of = [random.choice(stubs) for _ in range(peers)]
+        return RouterNetwork(lengths, router_of, us(self.access))
+
+    def delays(self, peers: int, random: Random) -> Delay:
+        """The constant delay of the fastest way between two peers."""
+        return self.routers(peers, random).delay
+
+
 LATENCIES: Mapping[str, type[Latency]] = {
     "constant": ConstantLatency,
     "none": NoLatency,
     "uniform": UniformLatency,
     "matrix": MatrixLatency,
+    "transit-stub": TransitStubLatency,
 }

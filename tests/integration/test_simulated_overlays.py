@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from bisect import bisect_left
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import networkx as nx
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.ingested import Store
+from vizpub.cli.main import app
 from vizpub.questions.run import Run
+from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
+from vizpub.simulators.world.latency import TransitStubLatency
 
 PEERS = 40
 WORLD = {
@@ -146,3 +153,25 @@ def test_ring_of_a_run_is_that_of_ids_recomputed_from_its_parameters(
     assert twice == 0 < hops
     assert totals(run, "receptions") == [hops + sum(sizes[topic] for topic in published)]
     assert {row["hit_ratio"] for row in run.metrics("messages", ["hit_ratio"]).to_pylist()} == {1}
+
+
+def test_stress_of_links_is_that_of_the_stored_receptions(stored: Store, tmp_path: Path) -> None:
+    """Beside a count over networkx's paths, in a tree of routers."""
+    latency = "transit-stub:2,transit=1,stubs=2,stub=3,share=0"
+    run = simulated(stored, tmp_path, "bayeux", "routed", latency=latency)
+    routers = TransitStubLatency(2, 1, 2, 3, 0.0).routers(PEERS, stream(5, "latency"))
+    graph = nx.Graph([*routers.lengths])
+    graph.add_edges_from((router, f"p{peer}") for peer, router in enumerate(routers.router_of))
+    rows = run.sql("SELECT message, previous_hop, peer FROM receptions").to_arrow().to_pylist()
+    loads: dict[int, Counter[frozenset[Any]]] = {}
+    for row in rows:
+        ends = [f"p{run.peers[row[end]]}" for end in ("previous_hop", "peer")]
+        path = nx.shortest_path(graph, *ends)
+        loads.setdefault(row["message"], Counter()).update(map(frozenset, pairwise(path)))
+    line = f"--workspace {run.stored.directory.parents[1]} lab stress routed --format json"
+    result = CliRunner().invoke(app, line.split())
+    overlay, unicast, multicast = json.loads(result.stdout)
+    assert overlay["links"] == pytest.approx(fmean(map(len, loads.values())))
+    assert overlay["copies"] == pytest.approx(fmean(load.total() for load in loads.values()))
+    assert multicast["copies"] == multicast["links"] == unicast["links"]
+    assert overlay["stretch"] >= unicast["stretch"] == 1

@@ -7,11 +7,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.engine.parameters import Count, Positive
+from vizpub.simulators.protocols.stan.sampling import SamplingParameters
 
 
 @dataclass(frozen=True)
-class DaMulticastParameters:
+class DaMulticastParameters(SamplingParameters):
     """Parameters of daMulticast."""
 
     arity: Annotated[
@@ -30,12 +31,3 @@ class DaMulticastParameters:
     reached: Annotated[
         Positive, Meta(description="a: of these, how many such a member sends to on average.")
     ] = 1
-    view: Annotated[Positive, Meta(description="Peers of a topic that a peer knows.")] = 20
-    gossip: Annotated[Positive, Meta(description="Peers that a message of gossip names.")] = 10
-    expiry: Annotated[
-        Duration, Meta(description="Age from which on peers of a view count no more.")
-    ] = "10s"
-    period: Annotated[Duration, Meta(description="Once a period a peer gossips in each topic.")] = (
-        "1s"
-    )
-    memory: Annotated[Duration, Meta(description="How long a message is remembered.")] = "1m"

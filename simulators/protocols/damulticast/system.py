@@ -23,49 +23,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil, log
 
-from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
-from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.held import FirstCopies
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication
 from vizpub.simulators.protocols.damulticast.parameters import DaMulticastParameters
-from vizpub.simulators.protocols.stan.sampling import TopicSampling
+from vizpub.simulators.protocols.stan.sampling import TopicGossip
 
 
-class DaMulticast(System):
+class DaMulticast(TopicGossip):
     """Groups of topics, and links to those above."""
 
     layers = ("group", "super")
 
     def __init__(self, net: Network, parameters: DaMulticastParameters, topics: int) -> None:
-        self.net, self.parameters = net, parameters
-        self.sampling = TopicSampling(net, parameters, topics)
+        super().__init__(net, parameters, topics)
+        self.parameters = parameters
         self.sent_to: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
         """By topic, to which members a peer sent from outside the group, last."""
-        self.held = FirstCopies(net, us(parameters.memory))
-        self.copies = net.kind("publication", self.on_copy, failed=self.on_lost, publication=True)
-        net.every(us(parameters.period), self.sampling.exchange)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """Join the groups."""
-        self.held.clear(peer)
         self.sent_to[peer] = {}
-        for topic in topics:
-            self.sampling.join(peer, topic)
-
-    def go_down(self, peer: int) -> None:
-        """See System.go_down."""
-        self.sampling.go_down(peer)
-
-    def subscribe(self, peer: int, topic: int) -> None:
-        """Join a group."""
-        self.sampling.join(peer, topic)
-
-    def unsubscribe(self, peer: int, topic: int) -> None:
-        """Leave a group."""
-        self.sampling.leave(peer, topic)
-
-    def on_lost(self, peer: int, to: int, copy: Copy) -> None:
-        """Forget a peer that does not answer."""
-        self.sampling.on_lost(peer, to, copy)
+        super().join(peer, topics)
 
     def publish(self, peer: int, publication: Publication) -> None:
         """Gossip in the group, or give it to members."""

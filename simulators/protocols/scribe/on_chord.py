@@ -39,8 +39,9 @@ class ScribeChord(Multicast):
         ends_here = self.both_ways and copy.publication.topic in self.trees.members[peer].groups
         super()._pass_up(peer, copy, peer if ends_here else to)
 
-    def _receivers(self, peer: int, topic: int) -> list[int]:
-        children = super()._receivers(peer, topic)
+    def receivers(self, peer: int, topic: int) -> list[int]:
+        """See RootedMulticast.receivers."""
+        children = super().receivers(peer, topic)
         group = self.trees.members[peer].groups.get(topic)
         if not self.both_ways or group is None or group.parent in (NOBODY, peer, *children):
             return children

@@ -6,40 +6,27 @@ A publication is routed to its topic's root and goes down the tree from there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from vizpub.simulators.engine.network import (
-    Copy,
-    Links,
-    MessageKind,
-    Network,
-    Publication,
-    System,
-)
+from vizpub.simulators.engine.network import Copy, Links, Network
 from vizpub.simulators.protocols.pastry.overlay import LAYERS, PastryOverlay
-from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR, MakeRouting
+from vizpub.simulators.protocols.rooted import RootedMulticast
+from vizpub.simulators.protocols.routing import NOBODY, MakeRouting
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters, TreeParameters
 from vizpub.simulators.protocols.scribe.trees import ScribeTrees
 
 
-class Multicast(System):
+class Multicast(RootedMulticast):
     """Scribe on any overlay that routes, which `make` makes.
 
     A peer of the tree receives a publication once from its parent, and those on the way to the root
-    once more before: they pass it on, and send it to their children only when it comes back down,
-    as does a publisher in the tree.
+    once more before.
     """
 
     def __init__(self, net: Network, parameters: TreeParameters, make: MakeRouting) -> None:
-        self.net = net
         self.trees = ScribeTrees(net, parameters, make)
-        self.routing = self.trees.routing
+        super().__init__(net, self.trees.routing)
         self.cache_root = parameters.cache_root
-        self.up = self._kind("to root", self.on_up, self.on_up_lost)
-        self.down = self._kind("multicast", self.on_down, self.on_down_lost)
-
-    def _kind(self, name: str, handler: Any, failed: Any) -> MessageKind:
-        return self.net.kind(name, handler, failed=failed, publication=True)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join."""
@@ -83,65 +70,28 @@ class Multicast(System):
             if group.parent == peer:
                 yield "rendezvous", topic
 
-    def publish(self, peer: int, publication: Publication) -> None:
-        """See System.publish."""
-        self._pass_up(peer, Copy(publication, 0), self._towards_root(peer, publication.topic))
+    def is_new(self, peer: int, message: int) -> bool:
+        """See RootedMulticast.is_new."""
+        return self.trees.members[peer].seen.is_new(message)
 
-    def on_up(self, peer: int, sender: int, copy: Copy) -> None:
-        """A copy on its way to the root, or at the root."""
-        if copy.hops <= TOO_FAR:
-            self._pass_up(peer, copy, self._next_hop(peer, copy.publication.topic))
-
-    def on_up_lost(self, peer: int, to: int, copy: Copy) -> None:
-        """Use another route; the peer may be the root now."""
-        self.routing.doubt(peer, to)
-        onward = self._next_hop(peer, copy.publication.topic)
-        self._pass_up(peer, copy._replace(hops=copy.hops - 1), onward)
+    def receivers(self, peer: int, topic: int) -> list[int]:
+        """See RootedMulticast.receivers."""
+        group = self.trees.members[peer].groups.get(topic)
+        return list(group.children) if group else []
 
     def on_down(self, peer: int, sender: int, copy: Copy) -> None:
-        """A copy from a parent: forward it to the children, once."""
-        member = self.trees.members[peer]
-        if copy.publication.topic not in member.groups:
-            self.trees.on_stranger(peer, sender, copy.publication.topic)
-        elif member.seen.is_new(copy.publication.message):
-            self._pass_down(peer, sender, copy)
+        """See RootedMulticast.on_down. A parent in a tree that the peer is not in is left."""
+        topic = copy.publication.topic
+        if topic in self.trees.members[peer].groups:
+            super().on_down(peer, sender, copy)
         else:
-            self.net.gauge(peer, "tree_duplicates", 1)
-
-    def on_down_lost(self, peer: int, to: int, copy: Copy) -> None:
-        """Send it again, as the paper's transport does, until the child is known to be gone."""
-        self.routing.doubt(peer, to)
-        if to in self._receivers(peer, copy.publication.topic):
-            self.net.forward(self.down, peer, (to,), copy._replace(hops=copy.hops - 1))
+            self.trees.on_stranger(peer, sender, topic)
 
     def _towards_root(self, peer: int, topic: int) -> int:
         group = self.trees.members[peer].groups.get(topic)
         if self.cache_root and group and group.is_attached:
             return group.path[0] if group.path else peer
-        return self._next_hop(peer, topic)
-
-    def _next_hop(self, peer: int, topic: int) -> int:
-        return self.routing.next_hop(peer, self.routing.keys[topic])
-
-    def _pass_up(self, peer: int, copy: Copy, to: int) -> None:
-        """Send a copy on along its route, or down the tree where the route ends."""
-        if to != peer:
-            self.net.forward(self.up, peer, (to,), copy)
-            return
-        self.net.gauge(peer, "routes", 1)
-        self.net.gauge(peer, "route_hops", copy.hops)
-        self.net.gauge(peer, "tree_duplicates", 0)
-        if self.trees.members[peer].seen.is_new(copy.publication.message):
-            self._pass_down(peer, peer, copy)
-
-    def _pass_down(self, peer: int, sender: int, copy: Copy) -> None:
-        others = [to for to in self._receivers(peer, copy.publication.topic) if to != sender]
-        self.net.forward(self.down, peer, others, copy)
-
-    def _receivers(self, peer: int, topic: int) -> list[int]:
-        """The peers to which a peer passes publications on: its children in the tree, if any."""
-        group = self.trees.members[peer].groups.get(topic)
-        return list(group.children) if group else []
+        return super()._towards_root(peer, topic)
 
 
 class Scribe(Multicast):

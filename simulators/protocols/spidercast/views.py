@@ -8,10 +8,13 @@ that were made last. Descriptions expire, so that peers that are down do not com
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from vizpub.simulators.engine.network import HEADER_BYTES, MessageKind, Network
-from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.engine.parameters import Duration, Positive, us
 from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES
 
 
@@ -28,20 +31,17 @@ class Description(NamedTuple):
         return PEER_BYTES + 4 + 4 * len(self.topics)
 
 
-class ViewParameters(Protocol):
-    """What the views need to know."""
+View = Annotated[Positive, Meta(description="Peers whose interests a peer knows.")]
+Expiry = Annotated[Duration, Meta(description="Age from which on descriptions count no more.")]
 
-    @property
-    def view(self) -> int:
-        """Peers in a view."""
 
-    @property
-    def gossip(self) -> int:
-        """Peers that a message describes."""
+@dataclass(frozen=True)
+class ViewParameters:
+    """Parameters of the views."""
 
-    @property
-    def expiry(self) -> str:
-        """Age from which on a description counts no more."""
+    view: View = 20
+    gossip: Annotated[Positive, Meta(description="Peers that a message of gossip describes.")] = 10
+    expiry: Expiry = "5s"
 
 
 class InterestViews:

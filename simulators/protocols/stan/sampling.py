@@ -7,31 +7,36 @@ peer without a view of a topic asks the bootstrap service, which knows the subsc
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import nlargest
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
-from vizpub.simulators.engine.network import HEADER_BYTES, MessageKind, Network
-from vizpub.simulators.engine.parameters import us
+from msgspec import Meta
+
+from vizpub.simulators.engine.network import HEADER_BYTES, Copy, MessageKind, Network, System
+from vizpub.simulators.engine.parameters import Duration, Positive, us
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES
 
 View = dict[int, int]
 """Peers, and when each was up."""
 
 
-class SamplingParameters(Protocol):
-    """What the sampling needs to know."""
+@dataclass(frozen=True)
+class SamplingParameters:
+    """Parameters of the sampling, and of systems that build on it."""
 
-    @property
-    def view(self) -> int:
-        """Peers in a view."""
-
-    @property
-    def gossip(self) -> int:
-        """Peers that a message names."""
-
-    @property
-    def expiry(self) -> str:
-        """Age from which on a peer counts no more."""
+    view: Annotated[Positive, Meta(description="Peers of a topic that a peer knows.")] = 20
+    gossip: Annotated[Positive, Meta(description="Peers that a message of gossip names.")] = 10
+    expiry: Annotated[
+        Duration, Meta(description="Age from which on peers of a view, and links, count no more.")
+    ] = "10s"
+    period: Annotated[Duration, Meta(description="Once a period a peer gossips in each topic.")] = (
+        "1s"
+    )
+    memory: Annotated[Duration, Meta(description="How long a message is remembered.")] = "1m"
 
 
 class _Sample(NamedTuple):
@@ -120,3 +125,44 @@ class TopicSampling:
                 view[other] = max(seen, view.get(other, 0))
         newest = nlargest(self.capacity, view.items(), key=lambda item: (item[1], item[0]))
         self.of[peer][sample.topic] = dict(newest)
+
+
+class TopicGossip(System):
+    """A system in which the subscribers of each topic keep to themselves."""
+
+    def __init__(self, net: Network, parameters: SamplingParameters, topics: int) -> None:
+        self.net = net
+        self.sampling = TopicSampling(net, parameters, topics)
+        self.held = FirstCopies(net, us(parameters.memory))
+        self.copies = net.kind("publication", self.on_copy, failed=self.on_lost, publication=True)
+        net.every(us(parameters.period), self.on_tick)
+
+    def join(self, peer: int, topics: Sequence[int]) -> None:
+        """See System.join."""
+        self.held.clear(peer)
+        for topic in topics:
+            self.sampling.join(peer, topic)
+
+    def go_down(self, peer: int) -> None:
+        """See System.go_down."""
+        self.sampling.go_down(peer)
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """Take part in one more topic."""
+        self.sampling.join(peer, topic)
+
+    def unsubscribe(self, peer: int, topic: int) -> None:
+        """Leave a topic; others notice when the peer is not heard of any more."""
+        self.sampling.leave(peer, topic)
+
+    def on_tick(self, peer: int) -> None:
+        """Gossip."""
+        self.sampling.exchange(peer)
+
+    def on_lost(self, peer: int, to: int, message: object) -> None:
+        """Forget a peer that does not answer."""
+        self.sampling.on_lost(peer, to, message)
+
+    @abstractmethod
+    def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
+        """A copy of a publication arrived."""

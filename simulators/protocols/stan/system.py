@@ -22,32 +22,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vizpub.simulators.engine.network import (
-    HEADER_BYTES,
-    Copy,
-    Links,
-    Network,
-    Publication,
-    System,
-)
+from vizpub.simulators.engine.network import HEADER_BYTES, Copy, Links, Network, Publication
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.chord.ring import ChordRing
 from vizpub.simulators.protocols.stan.parameters import StANParameters
-from vizpub.simulators.protocols.stan.sampling import TopicSampling
+from vizpub.simulators.protocols.stan.sampling import TopicGossip
 
 _BITS = 64
 
 
-class StAN(System):
+class StAN(TopicGossip):
     """Overlays of topics."""
 
     layers = ("overlay", "entry")
 
     def __init__(self, net: Network, parameters: StANParameters, topics: int) -> None:
-        self.net, self.parameters = net, parameters
-        self.expiry_us = us(parameters.expiry)
-        self.sampling = TopicSampling(net, parameters, topics)
+        super().__init__(net, parameters, topics)
+        self.parameters, self.expiry_us = parameters, us(parameters.expiry)
         self.ring = ChordRing.of(net.size, _BITS, net.seed)
         self.neighbours: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
         """The neighbours that a peer chose, by topic."""
@@ -55,37 +46,24 @@ class StAN(System):
         """By topic, those that chose the peer, and until when that counts."""
         self.entries: list[dict[int, int]] = [{} for _ in range(net.size)]
         """By topic, to whom the peer sent what it published from outside."""
-        self.held = FirstCopies(net, us(parameters.memory))
         self.link = net.kind("link", self.on_link, failed=self.on_lost)
-        self.copies = net.kind("publication", self.on_copy, failed=self.on_lost, publication=True)
-        net.every(us(parameters.period), self.on_tick)
 
     # Sessions and subscriptions.
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """Begin without neighbours."""
-        self.held.clear(peer)
         self.neighbours[peer], self.choosers[peer], self.entries[peer] = {}, {}, {}
-        for topic in topics:
-            self.sampling.join(peer, topic)
-
-    def go_down(self, peer: int) -> None:
-        """See System.go_down."""
-        self.sampling.go_down(peer)
-
-    def subscribe(self, peer: int, topic: int) -> None:
-        """Take part in one more overlay."""
-        self.sampling.join(peer, topic)
+        super().join(peer, topics)
 
     def unsubscribe(self, peer: int, topic: int) -> None:
         """Leave an overlay; its peers notice when links are not told any more."""
-        self.sampling.leave(peer, topic)
+        super().unsubscribe(peer, topic)
         self.neighbours[peer].pop(topic, None)
         self.choosers[peer].pop(topic, None)
 
     def on_lost(self, peer: int, to: int, message: object) -> None:
         """Forget a peer that does not answer."""
-        self.sampling.on_lost(peer, to, message)
+        super().on_lost(peer, to, message)
         for topic, neighbours in self.neighbours[peer].items():
             if to in neighbours:
                 self.neighbours[peer][topic] = [other for other in neighbours if other != to]
@@ -96,7 +74,7 @@ class StAN(System):
 
     def on_tick(self, peer: int) -> None:
         """Gossip, choose neighbours, and tell them."""
-        self.sampling.exchange(peer)
+        super().on_tick(peer)
         for topic, view in self.sampling.of[peer].items():
             known = {*view, *self.neighbours[peer].get(topic, ())}
             self.neighbours[peer][topic] = self._choose(peer, topic, known)

@@ -7,11 +7,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.engine.parameters import Count, Duration
+from vizpub.simulators.protocols.spidercast.views import ViewParameters
 
 
 @dataclass(frozen=True)
-class VitisParameters:
+class VitisParameters(ViewParameters):
     """Parameters of Vitis, and of the peer sampling below it."""
 
     table: Annotated[
@@ -23,11 +24,6 @@ class VitisParameters:
     depth: Annotated[
         Count, Meta(description="Hops within a cluster up to which a peer has the same gateway.")
     ] = 5
-    view: Annotated[Positive, Meta(description="Peers whose interests a peer knows.")] = 20
-    gossip: Annotated[Positive, Meta(description="Peers that a message of gossip describes.")] = 10
-    expiry: Annotated[
-        Duration, Meta(description="Age from which on descriptions, and relays, count no more.")
-    ] = "5s"
     period: Annotated[
         Duration,
         Meta(description="Once a period a peer gossips, tells its neighbours, and renews relays."),

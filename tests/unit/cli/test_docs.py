@@ -33,11 +33,12 @@ COMMANDS = (
     "lab.simulate.gossip lab.simulate.gossipsub lab.simulate.hyparview lab.simulate.pastry "
     "lab.simulate.poldercast lab.simulate.scribe lab.simulate.scribe-chord "
     "lab.simulate.spidercast lab.simulate.vitis lab.simulate.quasar "
-    "lab.simulate.stan lab.simulate.damulticast "
+    "lab.simulate.stan lab.simulate.damulticast lab.simulate.bayeux lab.simulate.magnet "
     "lab.construct.gm lab.construct.2d-oda lab.construct.cd-max "
     "lab.construct.cd-max-ref lab.construct.cd-oda lab.construct.cd-oda-i lab.construct.cd-oda-ii "
     "lab.channels.simulate lab.channels.gdfr lab.channels.mapping lab.channels.measure "
-    "lab.channels.utal lab.keys lab.experiment.list lab.experiment.show lab.experiment.run "
+    "lab.channels.utal lab.keys lab.stress "
+    "lab.experiment.list lab.experiment.show lab.experiment.run "
     "session.start session.stop session.status config.show"
 )
 

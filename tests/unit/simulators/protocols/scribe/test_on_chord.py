@@ -244,7 +244,7 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_deliveries,
     ),
     "8 root in place of children": (
-        replaced(Multicast, "_receivers", root_in_place_of_children),
+        replaced(Multicast, "receivers", root_in_place_of_children),
         check_deliveries,
     ),
     "9 publications sent as subscriptions": (

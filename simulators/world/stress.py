@@ -1,0 +1,79 @@
+"""What messages cost physical links: link stress and stretch, beside unicast and IP multicast.
+
+After Chu, Rao, Zhang (SIGMETRICS 2000): the stress of a link is the number of copies of one message
+on it; the stretch of a delivery, also called relative delay penalty, is its delay over that of the
+fastest way from the publisher.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+from vizpub.simulators.world.routers import Link, RouterNetwork
+
+WAYS = ("overlay", "unicast", "multicast")
+
+
+class Spread(NamedTuple):
+    """How a message went."""
+
+    publisher: int
+    copies: Sequence[tuple[int, int]]
+    """Sender and receiver of each copy."""
+    delays_us: Mapping[int, int]
+    """Of each peer that the message was for, and reached."""
+
+
+class WayCost(NamedTuple):
+    """Means over messages of what one way of sending them costs."""
+
+    way: str
+    links: float
+    """Links that carry a copy."""
+    copies: float
+    """Copies on all links."""
+    peer_link_max: float
+    """Copies on the busiest link between a peer and its router."""
+    router_link_max: float
+    """Copies on the busiest link between routers."""
+    stretch: float
+    """All delays over all those of the fastest ways."""
+    stretch_median: float
+
+
+def compare_ways(routers: RouterNetwork, spreads: Iterable[Spread]) -> list[WayCost]:
+    """The costs of the ways that messages took, of unicast from their publishers to the same peers,
+    and of multicast by the fastest ways, with one copy on each link. Messages that reached nobody
+    do not count.
+    """
+    loads: dict[str, list[Counter[Link]]] = {way: [] for way in WAYS}
+    delay, fastest, ratios = 0, 0, list[float]()
+    for spread in spreads:
+        if not spread.delays_us:
+            continue
+        direct = {to: routers.delay(spread.publisher, to) for to in spread.delays_us}
+        ratios += [spread.delays_us[to] / direct[to] for to in direct]
+        delay += sum(spread.delays_us.values())
+        fastest += sum(direct.values())
+        unicast = routers.stress((spread.publisher, to) for to in direct)
+        loads["overlay"].append(routers.stress(spread.copies))
+        loads["unicast"].append(unicast)
+        loads["multicast"].append(Counter({*unicast}))
+    if not ratios:
+        return []
+    stretch = {"overlay": (delay / fastest, median(ratios))}
+    return [_mean_cost(way, loads[way], *stretch.get(way, (1.0, 1.0))) for way in WAYS]
+
+
+def _mean_cost(way: str, loads: Sequence[Counter[Link]], *stretch: float) -> WayCost:
+    return WayCost(
+        way,
+        fmean(map(len, loads)),
+        fmean(load.total() for load in loads),
+        fmean(max(load[link] for link in load if link[0] < 0) for load in loads),
+        fmean(max((load[link] for link in load if link[0] >= 0), default=0) for load in loads),
+        *stretch,
+    )
