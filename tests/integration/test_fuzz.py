@@ -12,6 +12,7 @@ from base64 import b64decode
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -104,6 +105,11 @@ def read_csv(
     return Counter(tuple(value or None for value in row) for row in rows)
 
 
+def microseconds(text: str) -> int:
+    """Of seconds, which a text may have with digits after a point."""
+    return int(Decimal(text) * SECOND_US)
+
+
 def check_some(refused: dict[int, str], lines: int, *reasons: str) -> None:
     """Some lines were refused, most were not, and among the reasons are these."""
     assert lines * 0.1 < len(refused) < lines * 0.6
@@ -148,8 +154,8 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
     )
     expected: Counter[Any] = Counter()
     for (src, dst, valid_from, valid_to, layer), times in read_csv(lines, header, told).items():
-        end = None if valid_to is None or int(valid_to) > 2**31 else int(valid_to) * SECOND_US
-        begin = int(valid_from or "") * SECOND_US
+        end = None if valid_to is None or Decimal(valid_to) > 2**31 else microseconds(valid_to)
+        begin = microseconds(valid_from or "")
         expected[src, dst, begin, end, layer or "overlay"] += times
     assert taken == expected
 
@@ -172,7 +178,7 @@ def test_plain_columns_are_taken_or_refused(tmp_path: Path, rng: Random, count: 
         "is negative",
     )  # fmt: skip
     expected = Counter(
-        (src.decode(), dst.decode(), int(at) * SECOND_US)
+        (src.decode(), dst.decode(), microseconds(at.decode()))
         for number, line in enumerate((line.removeprefix(BOM_UTF8) for line in lines), 1)
         if number not in told and (read := line.split()) and read[0][:1] not in (b"#", b"%")
         for src, dst, at in [read]
@@ -212,7 +218,9 @@ def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int
     conflicts = read_csv(
         [lines[n - 1] for n, why in told.items() if "another publ" in why], header, {}
     )
-    times = Counter((m, p, b, int(t or "")) for m, p, b, t in (expected - conflicts).elements())
+    times = Counter(
+        (m, p, b, int(Decimal(t or ""))) for m, p, b, t in (expected - conflicts).elements()
+    )
     published = found.tables["publications"].to_pylist()
     taken = Counter((r["message"], *[r["publisher"]] * 2, r["time_us"]) for r in published)
     taken.update(
