@@ -226,7 +226,9 @@ def test_messages_sent_are_traffic_with_bytes_where_all_sizes_are_known(
     seconds = [event["timestamp"] // 10**9 for event in events]
     length = max(seconds) - min(seconds) + 1
     sizes: dict[tuple[Any, ...], list[int | None]] = {
-        (plain(event["peerID"]), interval): [] for event in events for interval in range(length)
+        (peer, interval): []
+        for peer in {plain(event["peerID"]) for event in events}
+        for interval in range(length)
     }
     for event, second in zip(events, seconds, strict=True):
         for message in event.get("sendRPC", {}).get("meta", {}).get("messages", ()):
