@@ -14,8 +14,8 @@ import pytest
 from tests.support.project import ROOT
 from vizpub.machine.kit import CACHE, WHEELS
 
-VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "VIZPUB_DATA", "NEO4J_URI")
-"""What leads back to the checkout, or to a server of the tests."""
+VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "VIZPUB_DATA", "NEO4J_URI", "PYSPARK_PYTHON")
+"""What leads back to the checkout, to its Python, or to a server of the tests."""
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
