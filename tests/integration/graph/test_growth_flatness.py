@@ -93,7 +93,9 @@ def test_growth_reads_as_much_in_a_long_history(graph: Graph, short: int, long: 
     print(few, many, early.rows_read, late.rows_read)
     assert {*SPANS} <= few.keys()
     for name in SPANS:
-        assert many[name] == pytest.approx(few[name], rel=0.2, abs=8), name  # some have next to none
+        assert many[name] == pytest.approx(few[name], rel=0.2, abs=8), (
+            name
+        )  # some have next to none
     assert early.whole <= WHOLE
     assert late.whole <= WHOLE
     assert early.rows_read["links"] > 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.support.hdfs import one_cluster
 from tests.support.object_store import Machine, machine, one_server, server, url
 from tests.support.words import naming
 from vizpub.ingest.inputs.inventory import NO_SOURCE
@@ -23,7 +24,7 @@ from vizpub.runstore.writer import writing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_server", "server", "url"]
+__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 
 REPORT = '{"format":"vizpub.report/1","peer":"a","interval":0}\n'
 
