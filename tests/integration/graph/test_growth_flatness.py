@@ -93,9 +93,8 @@ def test_growth_reads_as_much_in_a_long_history(graph: Graph, short: int, long: 
     print(few, many, early.rows_read, late.rows_read)
     assert {*SPANS} <= few.keys()
     for name in SPANS:
-        assert many[name] == pytest.approx(few[name], rel=0.2, abs=8), (
-            name
-        )  # some have next to none
+        # Where there are hardly any, a plan may take a few more.
+        assert many[name] == pytest.approx(few[name], rel=0.2, abs=8), name
     assert early.whole <= WHOLE
     assert late.whole <= WHOLE
     assert early.rows_read["links"] > 0
