@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Reports a peer to a collector, once per interval:
 #
-#   report.sh URL PEER COMMAND...
+#   report.sh URL[,URL]... PEER COMMAND...
 #
 # COMMAND prints the fields of a report as JSON, such as {"neighbors": ["b"], "topics": ["news"]}.
 # TOKEN_FILE names a file with the token `report`; SSL_CERT_FILE one with the authority to trust.
-# While the collector is away, the last 1,000 reports wait. Needs bash 4.4 and curl.
+# Several URLs are those of the collectors of one run: if one does not answer, the next one is asked.
+# While no collector answers, the last 1,000 reports wait. Needs bash 4.4 and curl.
 set -euo pipefail
 
-url=$1 peer=$2
+IFS=, read -ra urls <<<"$1"
+peer=$2
 shift 2
 most=1000 waiting=() pause=1
 answer=$(mktemp)
@@ -21,12 +23,14 @@ ask() {
     [[ -z ${3-} ]] || options+=(--header 'Content-Type: application/x-ndjson' --data-binary "$3")
     : >"$answer"
     if [[ -z ${TOKEN_FILE-} ]]; then
-        curl "${options[@]}" --request "$1" "$url$2" || true
+        curl "${options[@]}" --request "$1" "${urls[0]}$2" || true
     else # its header comes from standard input, so no process list shows the token
-        curl "${options[@]}" --request "$1" --header @- "$url$2" \
+        curl "${options[@]}" --request "$1" --header @- "${urls[0]}$2" \
             <<<"Authorization: Bearer $(<"$TOKEN_FILE")" || true
     fi
 }
+
+ask_next() { urls=("${urls[@]:1}" "${urls[0]}"); }
 
 number() { sed -n "s/.*\"$1\": *\([0-9]\+\).*/\1/p" "$answer"; }
 
@@ -42,7 +46,8 @@ while true; do
     200) ;;
     401 | 403 | 404) fail "$status" ;;
     *)
-        echo "report.sh: no collector answers ($status); trying again in $pause s" >&2
+        echo "report.sh: ${urls[0]} does not answer ($status); trying again in $pause s" >&2
+        ask_next
         sleep "$pause"
         pause=$((pause < 15 ? pause * 2 : 30))
         continue
@@ -66,6 +71,7 @@ while true; do
         401 | 403 | 404) fail "$status" ;;
         000 | 408 | 429 | 5*)
             echo "report.sh: ${#waiting[@]} reports wait ($status)" >&2
+            ask_next
             ;;
         *)
             echo "report.sh: refused with $status: $(head -c 500 "$answer")" >&2

@@ -110,6 +110,19 @@ def read_config(path: Path) -> dict[str, str]:
     return properties
 
 
+@contextmanager
+def _refused_properties() -> Iterator[None]:
+    """Raise what Kafka's client says against its properties as UseError."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise UseError(
+            f"Kafka's client does not accept these properties: {error.args[0].str()}"
+        ) from None
+
+
 @dataclass
 class FetchResult:
     """The result of one fetch."""
@@ -129,7 +142,7 @@ class TopicReader:
     def __init__(self, topic: Topic, run: str) -> None:
         """Begin. Raises: UseError for a wrong property, or without the extra `kafka`."""
         with needing_extra("kafka", "reading a topic of Kafka"):
-            from confluent_kafka import Consumer, KafkaException
+            from confluent_kafka import Consumer
             from confluent_kafka.admin import AdminClient
 
         self._topic = topic
@@ -138,13 +151,9 @@ class TopicReader:
         """The reason why the client could not reach a broker the last time."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
         config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note_error}
-        try:
+        with _refused_properties():
             self._consumer: Consumer = Consumer(config)
             self._admin: AdminClient = AdminClient(config)
-        except KafkaException as error:
-            raise UseError(
-                f"Kafka's client does not accept these properties: {error.args[0].str()}"
-            ) from None
         self._read: set[int] = set()
         self._paused: set[int] = set()
 
@@ -255,16 +264,12 @@ class TopicWriter:
     def __init__(self, topic: Topic) -> None:
         """Begin. Raises: UseError for a wrong property, or without the extra `kafka`."""
         with needing_extra("kafka", "writing to a topic of Kafka"):
-            from confluent_kafka import KafkaException, Producer
+            from confluent_kafka import Producer
 
         self._topic = topic
         config: dict[str, Any] = {"compression.type": "zstd", **_USUAL, **topic.config, **_WRITTEN}
-        try:
+        with _refused_properties():
             self._producer: Producer = Producer({**config, "bootstrap.servers": topic.brokers})
-        except KafkaException as error:
-            raise UseError(
-                f"Kafka's client does not accept these properties: {error.args[0].str()}"
-            ) from None
 
     def write(self, key: bytes, content: bytes, then: Callable[[TopicFailed | None], None]) -> None:
         """Send a message. `poll` calls `then` when all brokers that are in sync have acknowledged

@@ -245,12 +245,14 @@ def why_failed(text: str) -> str:
 
 
 def _choose_python(conf: SparkConf) -> None:
-    """Choose the Python of executors: on this machine this one, not the first `python3` on PATH."""
-    is_here = is_local(conf.get("spark.master"))
-    executable = sys.executable if is_here else "python3"
-    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or executable)
-    if is_here and os.environ["PYSPARK_PYTHON"] == sys.executable:
+    """Choose the Python of workers. On this machine it is this one, whatever PYSPARK_PYTHON says:
+    another one may have another version, or other packages.
+    """
+    if is_local(conf.get("spark.master")):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         conf.setIfMissing("spark.python.daemon.module", "vizpub.ingest.spark.worker_daemon")
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or "python3")
 
 
 def _jvm_settings(quick: bool) -> dict[str, str]:

@@ -86,7 +86,7 @@ def _try_lease(scratch: Path, master: str | None, *, quick: bool) -> SessionLeas
 
 def _attach(leased: SessionLease) -> SparkSession | None:
     """Create a SparkSession in the JVM of the lease; null if the JVM has ended."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         gateway = _gateway(leased)
         ours = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")

@@ -17,6 +17,9 @@ from vizpub.simulators.world.routers import Link, RouterNetwork
 WAYS = ("overlay", "unicast", "multicast")
 
 
+_Load = tuple[int, int, int, int]
+
+
 class Spread(NamedTuple):
     """How a message went."""
 
@@ -49,7 +52,7 @@ def compare_ways(routers: RouterNetwork, spreads: Iterable[Spread]) -> list[WayC
     and of multicast by the fastest ways, with one copy on each link. Messages that reached nobody
     do not count.
     """
-    loads: dict[str, list[Counter[Link]]] = {way: [] for way in WAYS}
+    loads: dict[str, list[_Load]] = {way: [] for way in WAYS}
     delay, fastest, ratios = 0, 0, list[float]()
     for spread in spreads:
         if not spread.delays_us:
@@ -59,21 +62,20 @@ def compare_ways(routers: RouterNetwork, spreads: Iterable[Spread]) -> list[WayC
         delay += sum(spread.delays_us.values())
         fastest += sum(direct.values())
         unicast = routers.stress((spread.publisher, to) for to in direct)
-        loads["overlay"].append(routers.stress(spread.copies))
-        loads["unicast"].append(unicast)
-        loads["multicast"].append(Counter({*unicast}))
+        loads["overlay"].append(_load(routers.stress(spread.copies)))
+        loads["unicast"].append(_load(unicast))
+        loads["multicast"].append(_load(Counter({*unicast})))
     if not ratios:
         return []
     stretch = {"overlay": (delay / fastest, median(ratios))}
-    return [_mean_cost(way, loads[way], *stretch.get(way, (1.0, 1.0))) for way in WAYS]
+    return [
+        WayCost(way, *map(fmean, zip(*loads[way], strict=True)), *stretch.get(way, (1.0, 1.0)))
+        for way in WAYS
+    ]
 
 
-def _mean_cost(way: str, loads: Sequence[Counter[Link]], *stretch: float) -> WayCost:
-    return WayCost(
-        way,
-        fmean(map(len, loads)),
-        fmean(load.total() for load in loads),
-        fmean(max(load[link] for link in load if link[0] < 0) for load in loads),
-        fmean(max((load[link] for link in load if link[0] >= 0), default=0) for load in loads),
-        *stretch,
-    )
+def _load(stress: Counter[Link]) -> _Load:
+    """The links, copies, and busiest links of a message: see WayCost."""
+    of_peers = max(stress[link] for link in stress if link[0] < 0)
+    of_routers = max((stress[link] for link in stress if link[0] >= 0), default=0)
+    return len(stress), stress.total(), of_peers, of_routers

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from vizpub.simulators.world.routers import RouterNetwork
     from vizpub.simulators.world.stress import Spread
 
+_AT_ONCE = 100
+"""Messages whose receptions are held at once."""
+
 
 def stress(
     settings: Settings,
@@ -81,18 +84,20 @@ def _spreads(run: Run, messages: int) -> Iterator[Spread]:
     published = run.stored.read("publications", columns).sort_by("message").to_pylist()
     published = published[-messages:]
     columns = ["message", "peer", "previous_hop", "time_us", "first", "subscribed"]
-    chosen = pc.field("message").isin([row["message"] for row in published])
-    arrivals = defaultdict(list)
-    for row in run.stored.read("receptions", columns, chosen).to_pylist():
-        arrivals[row["message"]].append(row)
-    for message in published:
-        rows = arrivals[message["message"]]
-        yield Spread(
-            number_of[message["publisher"]],
-            [(number_of[row["previous_hop"]], number_of[row["peer"]]) for row in rows],
-            {
-                number_of[row["peer"]]: row["time_us"] - message["time_us"]
-                for row in rows
-                if row["first"] and row["subscribed"]
-            },
-        )
+    for start in range(0, len(published), _AT_ONCE):
+        messages_now = published[start : start + _AT_ONCE]
+        chosen = pc.field("message").isin([row["message"] for row in messages_now])
+        arrivals = defaultdict(list)
+        for row in run.stored.read("receptions", columns, chosen).to_pylist():
+            arrivals[row["message"]].append(row)
+        for message in messages_now:
+            rows = arrivals[message["message"]]
+            yield Spread(
+                number_of[message["publisher"]],
+                [(number_of[row["previous_hop"]], number_of[row["peer"]]) for row in rows],
+                {
+                    number_of[row["peer"]]: row["time_us"] - message["time_us"]
+                    for row in rows
+                    if row["first"] and row["subscribed"]
+                },
+            )

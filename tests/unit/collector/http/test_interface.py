@@ -399,8 +399,9 @@ def test_reporter_in_bash_reports_and_says_what_is_refused(serve: Any, tmp_path:
     script = Path(__file__).parents[4] / "examples" / "report.sh"
     (tmp_path / "token").write_text("any\n")
 
-    def reporter(served: Served, run: str, fields: str) -> subprocess.Popen[str]:
-        command = ["bash", str(script), f"http://127.0.0.1:{served.port}/v1/runs/{run}", "17"]
+    def reporter(served: Served, run: str, fields: str, *others: str) -> subprocess.Popen[str]:
+        urls = ",".join((*others, f"http://127.0.0.1:{served.port}/v1/runs/{run}"))
+        command = ["bash", str(script), urls, "17"]
         return subprocess.Popen(
             [*command, "echo", fields],
             env=os.environ | {"TOKEN_FILE": str(tmp_path / "token")},
@@ -411,7 +412,7 @@ def test_reporter_in_bash_reports_and_says_what_is_refused(serve: Any, tmp_path:
 
     with serve() as served:
         right = reporter(served, "lab", '{"neighbors": ["3"], "topics": ["news"]}')
-        wrong = reporter(served, "lab", '{"neighbors": 3}')
+        wrong = reporter(served, "lab", '{"neighbors": 3}', "http://127.0.0.1:1/v1/runs/lab")
         until(lambda: served.web.intake.counts["reports"] >= 1)
         until(lambda: served.web.intake.counts["refused"] >= 1)
         lost = reporter(served, "other", "{}")

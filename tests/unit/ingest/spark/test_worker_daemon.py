@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -30,15 +31,15 @@ def test_preloading_imports_all_and_starts_no_thread() -> None:
     assert json.loads(told) == [1, []]
 
 
-def test_daemon_is_for_workers_of_our_own_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    def chosen(master: str, python: str | None) -> str | None:
-        monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-        if python:
-            monkeypatch.setenv("PYSPARK_PYTHON", python)
+def test_workers_on_this_machine_have_our_own_python_and_daemon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def choose(master: str, python: str) -> tuple[str, str | None]:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
         conf = SparkConf(loadDefaults=False).setMaster(master)
         session._choose_python(conf)
-        return conf.get("spark.python.daemon.module")
+        return os.environ["PYSPARK_PYTHON"], conf.get("spark.python.daemon.module")
 
-    assert chosen("local[2]", None) == "vizpub.ingest.spark.worker_daemon"
-    assert chosen("local[2]", "/usr/bin/python3") is None
-    assert chosen("spark://10.0.0.1:7077", None) is None
+    daemon = "vizpub.ingest.spark.worker_daemon"
+    assert choose("local[2]", "/opt/other/python3") == (sys.executable, daemon)
+    assert choose("spark://10.0.0.1:7077", "/opt/python3") == ("/opt/python3", None)
