@@ -68,10 +68,13 @@ def compare_ways(routers: RouterNetwork, spreads: Iterable[Spread]) -> list[WayC
     if not ratios:
         return []
     stretch = {"overlay": (delay / fastest, median(ratios))}
-    return [
-        WayCost(way, *map(fmean, zip(*loads[way], strict=True)), *stretch.get(way, (1.0, 1.0)))
-        for way in WAYS
-    ]
+    costs = []
+    for way in WAYS:
+        links, copies, of_peers, of_routers = map(fmean, zip(*loads[way], strict=True))
+        costs.append(
+            WayCost(way, links, copies, of_peers, of_routers, *stretch.get(way, (1.0, 1.0)))
+        )
+    return costs
 
 
 def _load(stress: Counter[Link]) -> _Load:
