@@ -96,24 +96,39 @@ def lines(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[byt
 
     A line of more than `limit` bytes is cut and returned as a `LongLine`.
     """
+    for block, ended in line_blocks(content, limit):
+        for line in split_block(block, limit):
+            yield line, ended
 
-    def cut(text: bytes, size: int) -> bytes:
-        return text if size <= limit else LongLine(text, size)
 
+def line_blocks(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[bytes, bool]]:
+    r"""Yield lines that follow each other, joined by `\n`: `split_block` has them one by one. Each
+    block comes with True if a `\n` followed it.
+    """
     held, size = bytearray(), 0
     for chunk in content:
-        *ended, last = chunk.split(b"\n")
-        for part in ended:
-            if size:
-                held += part[: limit - len(held)]
-                yield cut(bytes(held), size + len(part)), True
-                held, size = bytearray(), 0
-            else:
-                yield cut(part, len(part)), True
-        size += len(last)
-        held += last[: limit - len(held)]
+        rest, ended, others = chunk.partition(b"\n")
+        held += rest[: limit - len(held)]
+        size += len(rest)
+        if ended:
+            yield _cut(bytes(held), size, limit), True
+            block, ended, last = others.rpartition(b"\n")
+            if ended:
+                yield block, True
+            held, size = bytearray(last[:limit]), len(last)
     if size:
-        yield cut(bytes(held), size), False
+        yield _cut(bytes(held), size, limit), False
+
+
+def split_block(block: bytes, limit: int = MAX_LINE) -> list[bytes]:
+    """Split a block into its lines; those of more than `limit` bytes are cut."""
+    if isinstance(block, LongLine):
+        return [block]
+    return [_cut(line, len(line), limit) for line in block.split(b"\n")]
+
+
+def _cut(text: bytes, size: int, limit: int) -> bytes:
+    return text if size <= limit else LongLine(text, size)
 
 
 class GzipStream:

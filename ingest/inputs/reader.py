@@ -223,14 +223,14 @@ def _batch(rows: Sequence[InputRow]) -> pa.RecordBatch:
 
 
 class InputLine(NamedTuple):
-    """A line of a split, without its line break."""
+    """A line of a split, or several that follow each other, without the last line break."""
 
     number: int
-    """From 1."""
+    """Of the first line, from 1."""
     text: bytes
     """Only the beginning, if the line is too long."""
-    fault: str | None
-    """Reason for refusing the line; a DamageReason for the last one of a damaged file."""
+    fault: str | None = None
+    """Reason for refusing the only line; a DamageReason for the last one of a damaged file."""
 
 
 def lines(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
@@ -239,32 +239,43 @@ def lines(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
     Byte order marks are removed: joined files have some inside. Lines of more than `limit` bytes
     are cut. Raises: OSError.
     """
+    for block in line_blocks(split, limit):
+        if block.fault:
+            yield block
+        else:
+            texts = block.text.split(b"\n")
+            yield from (InputLine(number, text) for number, text in enumerate(texts, block.number))
+
+
+def line_blocks(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
+    """Yield the lines that begin in the split, see `lines`; those without faults together."""
     limit = limit or MAX_LINE
     filesystem, inside = fs.FileSystem.from_uri(split.path)
     if split.start == 0:
         with filesystem.open_input_stream(inside, compression=None) as stream:
             content = Content(stream)
-            yield from _check_lines(split, content, compressed.lines(content, limit), 0, limit)
+            blocks = compressed.line_blocks(content, limit)
+            yield from _check_blocks(split, content, blocks, 0, limit)
         return
     with filesystem.open_input_file(inside) as file:
         file.seek(split.start - 1)
-        blocks, start = _blocks(file), split.start - 1
-        for block in blocks:  # skip the rest of a line that begins in an earlier split
-            end_of_line, ended, rest = block.partition(b"\n")
+        parts, start = _blocks(file), split.start - 1
+        for part in parts:  # skip the rest of a line that begins in an earlier split
+            end_of_line, ended, rest = part.partition(b"\n")
             start += len(end_of_line) + len(ended)
             if ended or (split.stop is not None and start >= split.stop):
                 break
         else:
             return
         if split.stop is None or start < split.stop:
-            texts = compressed.lines(chain([rest], blocks), limit)
-            yield from _check_lines(split, None, texts, start, limit)
+            blocks = compressed.line_blocks(chain([rest], parts), limit)
+            yield from _check_blocks(split, None, blocks, start, limit)
 
 
-def _check_lines(
+def _check_blocks(
     split: InputSplit,
     content: Content | None,
-    texts: Iterable[tuple[bytes, bool]],
+    blocks: Iterable[tuple[bytes, bool]],
     start: int,
     limit: int,
 ) -> Iterator[InputLine]:
@@ -272,19 +283,26 @@ def _check_lines(
     at byte `start`.
     """
     number = split.line + (start > split.start)
-    for text, ended in texts:
-        if split.stop is not None and start >= split.stop:
-            return
-        fault = None
-        if isinstance(text, LongLine):
-            fault = too_long_reason(limit)
-        elif not ended and content is not None and content.damage:
-            fault = CUT_OFF
-        elif not text.isascii() and not _is_utf8(text):
-            fault = INVALID_UTF8
-        yield InputLine(number, text.removeprefix(BOM_UTF8), fault)
-        start += (text.size if isinstance(text, LongLine) else len(text)) + 1
-        number += 1
+    stop = inf if split.stop is None else split.stop
+    for block, ended in blocks:
+        if ended and len(block) <= limit and start + len(block) < stop and _is_plain(block):
+            yield InputLine(number, block)
+            start += len(block) + 1
+            number += 1 + block.count(b"\n")
+            continue
+        for text in compressed.split_block(block, limit):
+            if start >= stop:
+                return
+            fault = None
+            if isinstance(text, LongLine):
+                fault = too_long_reason(limit)
+            elif not ended and content is not None and content.damage:
+                fault = CUT_OFF
+            elif not _is_utf8(text):
+                fault = INVALID_UTF8
+            yield InputLine(number, text.removeprefix(BOM_UTF8), fault)
+            start += (text.size if isinstance(text, LongLine) else len(text)) + 1
+            number += 1
     if content is not None and content.damage:
         yield InputLine(number, b"", DamageReason(content.damage))
 
@@ -325,7 +343,14 @@ def too_long_reason(limit: int) -> str:
     return f"longer than {format_size(limit)} (--max-line)"
 
 
+def _is_plain(block: bytes) -> bool:
+    """Return True for text without byte order marks."""
+    return _is_utf8(block) and (block.isascii() or BOM_UTF8 not in block)
+
+
 def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -7,10 +7,10 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from vizpub.ingest.inputs.reader import (
     InputSplit,
     RowKind,
     RowOrBatch,
+    line_blocks,
     lines,
     refusal_row,
     tally_row,
@@ -147,15 +148,16 @@ class LineReader:
     def __call__(self, split: InputSplit) -> Iterator[RowOrBatch]:
         """Yield the rows of a split."""
         tally, run = ReportTally(), header_of_lines(split.path).get("run")
-        for some in _group_lines(lines(split, self.max_line)):
-            texts = pa.array([b"" if line.fault else line.text for line in some], pa.string())
+        for texts, numbers, faults in _group_blocks(line_blocks(split, self.max_line)):
             is_plain, facts = find_plain_reports(texts)
             if is_plain.any():
-                numbers = np.array([line.number for line in some])[is_plain]
                 records = texts if is_plain.all() else texts.filter(pa.array(is_plain))
-                yield from self._records(facts, records, split.file, numbers, run, tally)
-            for place in np.flatnonzero(~is_plain).tolist():
-                yield from self._row(some[place], split, run, tally)
+                of_records = numbers[is_plain]
+                yield from self._records(facts, records, split.file, of_records, run, tally)
+            others = np.flatnonzero(~is_plain)
+            for number, text in zip(numbers[others].tolist(), texts.take(others), strict=True):
+                line = faults.get(number) or InputLine(number, text.as_buffer().to_pybytes())
+                yield from self._row(line, split, run, tally)
         yield tally_row(tally.plain)
 
     def _records(
@@ -228,17 +230,36 @@ def record_row(
     return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
 
 
-def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:
+class _Lines(NamedTuple):
+    texts: pa.StringArray
+    """Empty where there is a fault."""
+    numbers: Integers
+    faults: dict[int, InputLine]
+    """Lines with faults, by number."""
+
+
+def _group_blocks(blocks: Iterable[InputLine]) -> Iterator[_Lines]:
     """Yield the lines, some thousand at a time."""
-    group, size = list[InputLine](), 0
-    for line in each:
-        group.append(line)
-        size += len(line.text)
-        if len(group) == _MOST_LINES or size >= _MOST_BYTES:
-            yield group
-            group, size = [], 0
+    group, lines_of_group, size = list[InputLine](), 0, 0
+    for block in blocks:
+        group.append(block)
+        lines_of_group += 1 + block.text.count(b"\n")
+        size += len(block.text)
+        if lines_of_group >= _MOST_LINES or size >= _MOST_BYTES:
+            yield _lines_of(group)
+            group, lines_of_group, size = [], 0, 0
     if group:
-        yield group
+        yield _lines_of(group)
+
+
+def _lines_of(blocks: Sequence[InputLine]) -> _Lines:
+    texts = pa.array([b"" if block.fault else block.text for block in blocks], pa.string())
+    of_blocks = pc.split_pattern(texts, "\n")
+    counts = of_blocks.value_lengths().to_numpy()
+    firsts = np.array([block.number for block in blocks])
+    before = np.cumsum(counts) - counts
+    numbers = np.arange(counts.sum()) + np.repeat(firsts - before, counts)
+    return _Lines(of_blocks.flatten(), numbers, {one.number: one for one in blocks if one.fault})
 
 
 def header_of_lines(path: str) -> dict[str, Any]:
