@@ -64,6 +64,11 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     def _costs(self) -> dict[str, float]:
         return cost_of_files(self.collection, Record.read().seconds)
 
+    def _reschedule(self, node: Any) -> None:
+        # A process that takes the place of one that crashed may still be collecting.
+        if node in self.registered_collections:
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node: Any) -> None:
         place = self.nodes.index(node)
         first = min(
