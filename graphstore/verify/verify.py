@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, get_args
 
 from neo4j import Driver
@@ -295,7 +294,7 @@ class _FullComparison(_Comparison):
             differences = self._compare_nodes(step)
             if differences:
                 different.add(step.label)
-            yield from differences
+            yield from differences[:_SHOWN]
         checksums = checksums_to_keep(self._reading, self._sums_of_rows, self._census, self._labels)
         self.checksums = checksums
         yield from self._compare_relationships(checksums, different)
@@ -334,8 +333,8 @@ class _FullComparison(_Comparison):
             self._sums_of_rows.add_nodes(step, rows, nodes, part_of(label))
             if step.statement == "messages":
                 publishers.update(rows["publisher"].drop_null().to_pylist())
-            more = self._node_differences(step, nodes, added_names)
-            differences += islice(more, _SHOWN - len(differences))
+            if len(differences) < _SHOWN:
+                differences += self._node_differences(step, nodes, added_names)
         if step.statement == "messages":
             labels = {**self._census.labels, "Publisher": publishers}
             self._labels = {label: frozenset(ids) for label, ids in labels.items()}
