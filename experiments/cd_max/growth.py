@@ -162,8 +162,8 @@ def measure_growth(scale: str, processes: int) -> list[GrownOverlay]:
 def report_lines(results: Sequence[GrownOverlay]) -> Iterator[str]:
     """The section of the report."""
     yield (
-        f"{_ALGORITHM} from {_FIRST:,} nodes on, {_EACH} topics each. For each node that comes there "
-        f"are {_CHURN} events of churn: a node goes, comes back with other topics, or exchanges a "
+        f"{_ALGORITHM} from {_FIRST:,} nodes on, {_EACH} topics each. For each node that comes "
+        f"there are {_CHURN} events of churn: a node goes, comes back with other topics, or exchanges a "
         f"topic. From one size to the next {_GONE:.0%} of the topics go, whose subscribers take "
         "others, and as many new ones come. Repaired at every event, beside an overlay that is "
         "constructed anew; an edge that comes back in the same event counts twice. It is all in "

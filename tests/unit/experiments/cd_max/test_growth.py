@@ -11,7 +11,7 @@ def test_grown_overlay_stays_near_one_that_is_constructed_anew() -> None:
     for one in grown:
         assert one.least_maximum < one.maximum <= 1.3 * one.maximum_anew
         assert abs(one.average / one.average_anew - 1) < 0.15
-    # Two thirds of the events are nodes that come; others are churn, and subscribers of topics that go.
+    # Most events are nodes that come, others churn, and subscribers of topics that go.
     assert 3_100 < grown[0].events < 3_900
     table = list(growth.report_lines(grown))
     assert [line.split(" | ")[0] for line in table[4:]] == ["| 3,000", "| 10,000"]
