@@ -163,11 +163,11 @@ def report_lines(results: Sequence[GrownOverlay]) -> Iterator[str]:
     """The section of the report."""
     yield (
         f"{_ALGORITHM} from {_FIRST:,} nodes on, {_EACH} topics each. For each node that comes "
-        f"there are {_CHURN} events of churn: a node goes, comes back with other topics, or exchanges a "
-        f"topic. From one size to the next {_GONE:.0%} of the topics go, whose subscribers take "
-        "others, and as many new ones come. Repaired at every event, beside an overlay that is "
-        "constructed anew; an edge that comes back in the same event counts twice. It is all in "
-        f"memory, {size_text(max(one.bytes for one in results))} at most."
+        f"there are {_CHURN} events of churn: a node goes, comes back with other topics, or "
+        f"exchanges a topic. From one size to the next {_GONE:.0%} of the topics go, whose "
+        "subscribers take others, and as many new ones come. Repaired at every event, beside an "
+        "overlay that is constructed anew; an edge that comes back in the same event counts twice. "
+        f"It is all in memory, {size_text(max(one.bytes for one in results))} at most."
     )
     yield ""
     heads = ("nodes", "events", "maximum degree", "… anew", "… of stars at least", "average degree",
