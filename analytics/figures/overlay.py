@@ -60,7 +60,7 @@ _LEAST_AREA, _MORE_AREA = 0.3, 2.7
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 _MOST_ARROWS = 1000
 """Links that go one way up to which these have arrowheads."""
-_HEAD = 0.011
+_HEAD = 0.009
 """Half the length of an arrowhead, of the width of all places."""
 
 
