@@ -172,7 +172,7 @@ def _draw_overlay(
             )
         )
         pointed = which & is_pointed
-        heads = _arrowheads(places, src[pointed], dst[pointed], bend)
+        heads = list(_arrowheads(places, src[pointed], dst[pointed], bend))
         panel.add_collection(PolyCollection(heads, facecolors=colour, linewidths=0, zorder=2.5))
     _draw_peers(panel, peers, places, float(np.clip(9000 / max(size, 1), 4, 90)) * scale**2)
     if layout == "force" and size <= _NAMED * scale:
@@ -304,7 +304,7 @@ def _curves(start: np.ndarray, end: np.ndarray, bend: float, parts: np.ndarray) 
 def _one_way(src: np.ndarray, dst: np.ndarray, size: int) -> np.ndarray:
     """Flag the links without one in the other direction; none if they are too many."""
     is_one_way: np.ndarray = ~np.isin(src * size + dst, dst * size + src)
-    return is_one_way & (is_one_way.sum() <= _MOST_ARROWS)
+    return is_one_way if is_one_way.sum() <= _MOST_ARROWS else np.zeros_like(is_one_way)
 
 
 def _arrowheads(places: np.ndarray, src: np.ndarray, dst: np.ndarray, bend: float) -> np.ndarray:
