@@ -58,6 +58,10 @@ _ABREAST = 3
 _LEAST_AREA, _MORE_AREA = 0.3, 2.7
 """Of a peer whose number is 0, and by how much the area of the largest is larger; 1 = without."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
+_MOST_ARROWS = 1000
+"""Links that go one way up to which these have arrowheads."""
+_HEAD = 0.009
+"""Half the length of an arrowhead, of the width of all places."""
 
 
 def overlay_snapshot(
@@ -80,7 +84,8 @@ def overlay_snapshot(
 
     The layout `ring` has a place for each peer of the run, so that it keeps its place from one
     time to the next; `force` has only the peers given, near those they are linked to, with
-    short names (column `peer_name`) if they are few. `places` are the positions by force of all
+    short names (column `peer_name`) if they are few. Links that go one way have an arrowhead behind
+    their middle, unless they are too many. `places` are the positions by force of all
     peers of the run, of shape (size, 2) and at most 1 from the centre; with them, peers keep their
     places here, too.
 
@@ -144,7 +149,7 @@ def _draw_overlay(
     places: np.ndarray | None,
 ) -> None:
     """Draw the peers and links into a panel, as `overlay_snapshot` explains."""
-    from matplotlib.collections import LineCollection
+    from matplotlib.collections import LineCollection, PolyCollection
 
     peers, links = snapshot
     inside = np.array(links["inside"].to_pylist(), dtype=bool)
@@ -154,16 +159,21 @@ def _draw_overlay(
         places = places_on_ring(np.arange(size), size)
     elif places is None:
         places, size = _places_by_force(peers, src, dst, size), peers.num_rows
-    chords = (_chords if layout == "ring" else _straight_lines)(places, src, dst)
+    bend, parts = (0.55, np.linspace(0, 1, 13)) if layout == "ring" else (1, np.array([0, 1]))
+    chords = _curves(places[src], places[dst], bend, parts)
     spec = panel.get_subplotspec()
     scale = current_options().scale / (spec.get_gridspec().ncols if spec else 1)
     alpha = min(scale, 1.0) ** 0.5 * float(np.clip(12 / math.sqrt(len(chords) + 1), 0.08, 0.6))
+    is_pointed = _one_way(src, dst, len(places))
     for which, colour, width in ((~inside, _OUTSIDE, 0.5), (inside, _INSIDE, 0.9)):
         panel.add_collection(
             LineCollection(
                 chords[which], colors=colour, linewidths=width * min(scale, 1.0) ** 0.5, alpha=alpha
             )
         )
+        pointed = which & is_pointed
+        heads = list(_arrowheads(places, src[pointed], dst[pointed], bend))
+        panel.add_collection(PolyCollection(heads, facecolors=colour, linewidths=0, zorder=2.5))
     _draw_peers(panel, peers, places, float(np.clip(9000 / max(size, 1), 4, 90)) * scale**2)
     if layout == "force" and size <= _NAMED * scale:
         _draw_names(panel, peers, places)
@@ -283,14 +293,25 @@ def places_on_ring(peers: np.ndarray, size: int) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _straight_lines(places: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-    return np.stack([places[src], places[dst]], axis=1)
-
-
-def _chords(places: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-    """Curves that bend towards the centre."""
-    start, end = places[src.astype(int)][:, None], places[dst.astype(int)][:, None]
-    t = np.linspace(0, 1, 13)[None, :, None]
-    middle = (start + end) / 2 * 0.55
+def _curves(start: np.ndarray, end: np.ndarray, bend: float, parts: np.ndarray) -> np.ndarray:
+    """Points at these parts of curves that bend towards the centre (1 = straight), a row each."""
+    start, end, t = start[:, None], end[:, None], parts[:, None]
+    middle = (start + end) / 2 * bend
     curves: np.ndarray = (1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end
     return curves
+
+
+def _one_way(src: np.ndarray, dst: np.ndarray, size: int) -> np.ndarray:
+    """Flag the links without one in the other direction; none if they are too many."""
+    is_one_way: np.ndarray = ~np.isin(src * size + dst, dst * size + src)
+    return is_one_way if is_one_way.sum() <= _MOST_ARROWS else np.zeros_like(is_one_way)
+
+
+def _arrowheads(places: np.ndarray, src: np.ndarray, dst: np.ndarray, bend: float) -> np.ndarray:
+    """Triangles behind the middles of links, where those of links to one peer do not meet."""
+    near, far = _curves(places[src], places[dst], bend, np.array([0.55, 0.65])).swapaxes(0, 1)
+    along = (far - near) / np.maximum(np.hypot(*(far - near).T), 1e-9)[:, None]
+    along *= _HEAD * (np.nanmax(places, initial=0) - np.nanmin(places, initial=0))
+    across = along[:, ::-1] * (0.6, -0.6)
+    middle = (near + far) / 2
+    return np.stack([middle + along, middle - along + across, middle - along - across], axis=1)

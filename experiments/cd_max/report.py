@@ -91,7 +91,7 @@ def describe_cases(scale: str) -> Iterator[str]:
 
 def make_report(request: MeasuringRequest) -> ExperimentReport:
     """Measure overlays where they are constructed, in processes, and what goes beyond the paper."""
-    from vizpub.experiments.cd_max import beyond, churn, optimum
+    from vizpub.experiments.cd_max import beyond, churn, growth, optimum
 
     rows = measure_cases(overlay_cases(request.scale, request.seeds), request)
     request.progress("churn, failures and delays", 0, 0)
@@ -101,6 +101,7 @@ def make_report(request: MeasuringRequest) -> ExperimentReport:
         scale,
         {
             "Churn": churn.report_lines(churn.measure_churn(scale, processes)),
+            "Growth": growth.report_lines(growth.measure_growth(scale, processes)),
             "Failures, load, energy and delays": beyond.report_lines(
                 beyond.measure_beyond(scale, processes)
             ),

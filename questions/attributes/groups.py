@@ -55,8 +55,6 @@ WITH {valued}, chosen AS (
     FROM {receptions} r JOIN chosen c USING (message)
 )"""
 _HITS = """
-    sum(eligible) FILTER (counted)::BIGINT AS eligible,
-    sum(delivered) FILTER (counted)::BIGINT AS delivered,
     sum(delivered) FILTER (counted) / nullif(sum(eligible) FILTER (counted), 0) AS hit_ratio,
     avg(hit_ratio ORDER BY hit_ratio) FILTER (counted) AS hit_ratio_mean"""
 _COPIES = """
@@ -78,18 +76,14 @@ DELAYS = """
 """The delays of arrivals, as vizpub.analytics.messages.message_measures has them."""
 _SPREAD = f"""
     avg(hop) FILTER (first) AS hops_mean, max(hop) FILTER (first) AS hops_max,{DELAYS}"""
-_SUMS = (
-    *("messages", "eligible", "delivered", "receptions"),
-    *("first_receptions", "duplicates", "relay_receptions"),
-)
-"""The columns of groups of messages that add up messages."""
+_SUMS = {
+    **dict.fromkeys(("eligible", "delivered"), "counted"),
+    **dict.fromkeys(("receptions", "first_receptions", "duplicates", "relay_receptions"), "true"),
+}
+"""The columns of groups of messages that add up messages, and which of them."""
 _BY_PUBLISHER = """
 , sums AS (
-    SELECT v.value AS "group", count(*) AS messages, {hits},
-        sum(receptions)::BIGINT AS receptions,
-        sum(first_receptions)::BIGINT AS first_receptions,
-        sum(duplicates)::BIGINT AS duplicates,
-        sum(relay_receptions)::BIGINT AS relay_receptions,
+    SELECT v.value AS "group", count(*) AS messages, {sums}, {hits},
         sum(receptions) / nullif(sum(first_receptions), 0) - 1 AS redundancy, {copies}
     FROM chosen LEFT JOIN valued v ON v.peer = publisher AND {holds} GROUP BY ALL
 ), spread AS (
@@ -119,8 +113,8 @@ _BY_RECEIVER = """
     FROM received LEFT JOIN valued v ON v.peer = received.peer AND {holds} GROUP BY ALL
 )
 SELECT "group",
-    CASE WHEN $audience THEN eligible END AS eligible,
-    CASE WHEN $audience THEN delivered END AS delivered,
+    CASE WHEN $audience AND all_known THEN eligible END AS eligible,
+    CASE WHEN $audience AND all_known THEN delivered END AS delivered,
     CASE WHEN $audience THEN delivered / nullif(eligible, 0) END AS hit_ratio,
     CASE WHEN $all_listed THEN receptions END AS receptions, first_receptions,
     CASE WHEN $all_listed THEN receptions - first_receptions END AS duplicates,
@@ -131,7 +125,8 @@ SELECT "group",
     CASE WHEN $all_listed AND _unclear = 0 THEN relay_receptions / nullif(receptions, 0) END
         AS relay_share,
     COLUMNS('^(hops|delay)')
-FROM counts ORDER BY "group" NULLS LAST
+FROM counts, (SELECT count(eligible) = count(*) AS all_known FROM chosen WHERE counted)
+ORDER BY "group" NULLS LAST
 """
 _TOPICS = """
 WITH {valued}, members AS (
@@ -283,7 +278,8 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
     """A row for each group of publishers, or of receivers: what their messages had together.
 
     eligible, delivered and hit ratios leave out messages that a peer refused; delays and hops are
-    those of all first receptions. Sums are null for a run that has a sample of the messages.
+    those of all first receptions. Sums are null where a message's number is unknown, and for a run
+    that has a sample of the messages; ratios are those of the messages of which they are known.
 
     Raises: UnknownName, UseError for a run without attributes, or messages.
     """
@@ -297,7 +293,7 @@ def messages_by_group(run: NamedRun, key: str, where: Where, *, receivers: bool)
         }
     question = _CHOSEN + (_BY_RECEIVER if receivers else _BY_PUBLISHER)
     rows = _answer(run, question, key, where, holds=holds_at("tick"), **values)
-    for name in _SUMS if run.facts.is_sample else ():
+    for name in ("messages", *_SUMS) if run.facts.is_sample else ():
         if name in rows.column_names:
             unknown = pa.nulls(rows.num_rows, rows.schema.field(name).type)
             rows = rows.set_column(rows.column_names.index(name), name, unknown)
@@ -350,6 +346,11 @@ def _answer(run: NamedRun, question: str, key: str, where: Where, **parts: objec
     values = {name: value for name, value in parts.items() if f"${name}" in question}
     statement = question.format(
         valued=VALUED.format(attributes='stored."attributes"'),
+        sums=", ".join(
+            f"CASE WHEN bool_and({name} IS NOT NULL) FILTER ({which}) "
+            f"THEN sum({name}) FILTER ({which})::BIGINT END AS {name}"
+            for name, which in _SUMS.items()
+        ),
         hits=_HITS,
         hops=_HOPS,
         copies=_COPIES,

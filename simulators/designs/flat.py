@@ -42,7 +42,7 @@ class FlatInterests:
         topics = np.array(
             [topic for topics_of_node in interests.of for topic in topics_of_node], dtype=np.int64
         )
-        return cls._from_counts(counts, topics, len(interests.subscribers))
+        return cls.from_counts(counts, topics, len(interests.subscribers))
 
     @classmethod
     def draw(
@@ -65,10 +65,11 @@ class FlatInterests:
             # To draw on only where draws are short would favour what is drawn often.
             missing, draws = missing[~full], 2 * draws
         chosen.sort(axis=1)
-        return cls._from_counts(np.full(nodes, each), chosen.ravel(), topics)
+        return cls.from_counts(np.full(nodes, each), chosen.ravel(), topics)
 
     @classmethod
-    def _from_counts(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> FlatInterests:
+    def from_counts(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> FlatInterests:
+        """So many topics of each node, the topics of all, and the number of topics."""
         nodes = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         order = np.argsort(topics, kind="stable")
         sizes = np.bincount(topics, minlength=number)

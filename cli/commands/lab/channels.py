@@ -12,7 +12,7 @@ import typer
 
 from vizpub.cli.commands.lab.simulate import CHANNELS, simulation_of
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.options import Output, comma_list
+from vizpub.cli.options import MOST_RUNS, Output, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UseError
@@ -198,7 +198,9 @@ def _client_rows(measurement: ChannelMeasurement) -> Iterator[tuple[Any, ...]]:
 class _SearchOptions:
     """Seeds, and the definition of overload."""
 
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Consecutive seeds.")] = 1
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=MOST_RUNS, help="Consecutive seeds.")
+    ] = 1
     threshold: Annotated[
         float,
         typer.Option(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from matplotlib.collections import Collection, LineCollection, PathCollection
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
 
 from tests.support.words import naming, unknown
@@ -370,6 +370,34 @@ def test_snapshot_figure_draws_peers_roles_and_links_in_place() -> None:
     ends = {tuple(np.round(s[[0, -1]].ravel(), 6)) for c in curves for s in c.get_segments()}
     first, second = (1.0, 0.0), (round(math.cos(math.pi / 3), 6), round(math.sin(math.pi / 3), 6))
     assert (*first, *second) in ends
+
+
+@pytest.mark.parametrize("layout", ["ring", "force"])
+def test_arrowheads_point_along_links_that_go_one_way(layout: str) -> None:
+    peers, _ = in_two_parts()
+    pairs = [(5, 6), (6, 5), (5, 7), (9, 6), (8, 15)]
+    links = pa.table({"src": [a for a, _ in pairs], "dst": [b for _, b in pairs],
+                      "inside": [True, True, False, True, False]})  # fmt: skip
+    axes = overlay_snapshot(peers, links, 30, layout=layout).axes[0]
+    (dots,) = (c for c in axes.collections if isinstance(c, PathCollection))
+    places = dict(zip(range(5, 25), np.asarray(dots.get_offsets()), strict=True))
+    heads = [
+        np.asarray(path.vertices)[:3]
+        for c in axes.collections
+        if isinstance(c, PolyCollection)
+        for path in c.get_paths()
+    ]
+    one_way = [(5, 7), (8, 15), (9, 6)]  # those with `inside` are drawn last, on top
+    for (tip, *base), (src, dst) in zip(heads, one_way, strict=True):
+        pointing, along = tip - np.mean(base, axis=0), places[dst] - places[src]
+        assert pointing @ along > 0.9 * np.hypot(*pointing) * np.hypot(*along)
+        assert math.dist(tip, places[dst]) < math.dist(tip, places[src])
+
+
+def test_arrowheads_are_left_out_where_they_are_too_many() -> None:
+    peers, _ = in_two_parts()
+    links = pa.table({"src": [5] * 1001, "dst": [6] * 1001, "inside": [True] * 1001})
+    assert not drawn(overlay_snapshot(peers, links, 30), PolyCollection)
 
 
 def test_snapshot_figure_without_links_is_drawn() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -299,6 +300,36 @@ def test_sampled_betweenness_is_repeatable_with_one_seed() -> None:
     first, second = (betweenness(*rows, SHALLOW, 5_000, np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert first[1].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "published"),
+    [
+        ("facebook_combined_relabelled.txt.gz", 0, {"triangles": 1_612_010, "clustering": 0.6055}),
+        ("p2p-Gnutella08.txt.gz", 1, {"triangles": 2_383, "clustering": 0.0109, "weak": 6_299,
+                                      "strong": 2_068}),
+        ("goerliTopology.edgelist.gz", 0, {"clustering": 0.1795, "path length": 2.499,
+                                           "degree": 712}),
+    ],
+)  # fmt: skip
+def test_public_graphs_have_their_published_figures(
+    outside_data: Callable[[str], Path], name: str, head: int, published: dict[str, float]
+) -> None:
+    """Of SNAP, and of the simulator that ships Goerli; components are the largest."""
+    edges = np.loadtxt(outside_data(name), dtype=int, skiprows=head)
+    peers, ends = np.unique(edges, return_inverse=True)
+    rows = rows_of(digraph(len(peers), *map(tuple, ends.reshape(-1, 2).tolist())))
+    both = either_way(rows)
+    measures = {
+        "triangles": lambda: corners_by_links(*both).sum() / 6,
+        "clustering": lambda: clustering(*both).mean(),
+        "weak": lambda: np.bincount(weak_components(*rows)).max(),
+        "strong": lambda: np.bincount(strong_components(*rows)).max(),
+        "path length": lambda: np.divide(*(of.sum() for of in distances(*both)[:2])),
+        "degree": lambda: np.diff(both[0]).max(),
+    }
+    for measure, value in published.items():
+        assert measures[measure]() == pytest.approx(value, abs=0 if value > 10 else 6e-4), measure
 
 
 def test_kernel_without_a_cache_place_is_compiled() -> None:

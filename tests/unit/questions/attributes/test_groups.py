@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.grouped import KEY, play_groups, value_at
-from tests.support.played import Played
+from tests.support.played import Played, write_play
 from tests.support.words import naming
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.questions.run import Run, Where
@@ -139,6 +139,37 @@ def test_messages_are_of_the_group_of_publishers_or_receivers(
     assert [{name: row[name] for name in expected[0]} for row in answer] == about(expected)
     if not receivers:
         assert sum(row["messages"] for row in answer) == len(played.rows["publications"])
+
+
+@pytest.mark.parametrize("receivers", [False, True])
+def test_sums_with_an_unknown_message_are_unknown(tmp_path: Path, receivers: bool) -> None:
+    """Audience and relays of every third message are unknown; ratios are those of the others."""
+    made = play_groups(tmp_path, 1)
+    counts, at = made.rows["metrics/messages"], {m["message"]: m for m in made.rows["publications"]}
+    unclear = {row["message"] for row in counts[::3]}
+    for row in (row for row in counts if row["message"] in unclear):
+        row.update(dict.fromkeys(("eligible", "delivered", "hit_ratio", "relay_receptions")))
+    for row in (row for row in made.rows["receptions"] if row["message"] in unclear):
+        row.update(eligible=None, subscribed=None)
+    made.rows["missed"] = [row for row in made.rows["missed"] if row["message"] not in unclear]
+    write_play(tmp_path / "again", made)
+    groups: dict[str | None, list[Row]] = defaultdict(list)
+    for row in made.rows["receptions"] if receivers else counts:
+        publication = at[row["message"]]
+        peer = row["peer"] if receivers else publication["publisher"]
+        groups[value_at(made, peer, publication["tick"])].append(row)
+    run = Run.open(tmp_path / "again", made.name)
+    for row in run.metrics("messages", by=KEY, receivers=receivers).to_pylist():
+        members = groups[row["group"]]
+        fair = [of for of in (counts if receivers else members) if not of["rejections"]]
+        assert (row["relay_receptions"] is None) == any(of["message"] in unclear for of in members)
+        is_unknown = not fair or any(of["message"] in unclear for of in fair)
+        assert (row["eligible"] is None) == (row["delivered"] is None) == is_unknown
+        if not receivers:
+            assert row["receptions"] == total(of["receptions"] for of in members)
+            assert row["hit_ratio"] == ratio(
+                total(of["delivered"] for of in fair), total(of["eligible"] for of in fair)
+            )
 
 
 def test_topics_are_divided_among_groups(played: Played, run: Run) -> None:
