@@ -21,7 +21,7 @@ PAGES = [*GUIDES, *sorted((ROOT / "docs").rglob("*.md"))]
 ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 COMMANDS = (
-    "ingest metrics plot explore compare topic path message query sql cypher demo doctor "
+    "ingest metrics plot explore compare topic path message query sql cypher demo docs doctor "
     "export.gexf export.csv export.html export.bctrace export.check "
     "runs.list runs.show runs.log runs.summary runs.tables runs.path runs.files runs.check "
     "runs.settle runs.copy runs.export runs.import runs.remove "
