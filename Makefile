@@ -79,7 +79,7 @@ ready: .venv/ready committed ## Prove the last commit before you hand it in (fiv
 
 DEMO_RUN := $(BIN)/vizpub -q --workspace build/workspace
 
-docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub doctor --docs` opens it
+docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub docs` opens it
 	@rm -rf vizpub/site build/workspace build/beside build/examples && mkdir -p build/beside/docs
 	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >build/beside/index.html
 	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load >/dev/null

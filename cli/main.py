@@ -47,6 +47,7 @@ from vizpub.cli.commands.runs.settle import settle
 from vizpub.cli.commands.runs.summary import summary
 from vizpub.cli.commands.runs.tables import tables
 from vizpub.cli.commands.setup import config, session
+from vizpub.cli.commands.setup.docs import docs
 from vizpub.cli.commands.setup.doctor import doctor
 from vizpub.cli.configuration import configuration, configure
 from vizpub.cli.environment import check_variables
@@ -319,7 +320,7 @@ LAB = command_group(
 )
 EVERY_DAY: Sequence[Callable[..., None] | typer.Typer] = (
     *(ingest, metrics, plot, explore, compare),
-    *(topic, path, message, query, sql, cypher, export.GROUP, demo, doctor),
+    *(topic, path, message, query, sql, cypher, export.GROUP, demo, docs, doctor),
 )
 GROUPS = (RUNS, neo4j.GROUP, LIVE, LAB, session.GROUP, config.GROUP)
 

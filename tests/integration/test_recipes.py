@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.broker import free_ports
 from tests.support.ingested import copied
 from tests.support.printed import OWN_RUNS, RECIPES, anew, called, furnish, python_anew, typed_in
+from vizpub.cli.main import app
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
@@ -70,8 +72,10 @@ def test_recipes_say_what_they_answer_and_how_to_read_it() -> None:
 def test_recipe_of_the_demo_runs_as_it_is_printed(path: Path) -> None:
     """Its tables are compared with the other pages', by test_printed.py."""
     page = path.read_text("utf-8")
+    furnish(page)
     for words in typed_in(page):
-        called(*words)
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.stderr
         if "-o" in words:
             assert Path(words[words.index("-o") + 1]).stat().st_size
     assert python_anew(page) == page

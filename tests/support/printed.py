@@ -46,7 +46,7 @@ OF_RUNS = "gossipsub"
 """The run whose row the answer of `vizpub query runs` shows."""
 
 _TABLE = re.compile(r"```sh\n(vizpub query (?:[^`])+?)\n```\n\n((?:\|.*\n)+)")
-_CONSOLE = re.compile(r"^\$ (.*?\bvizpub .+)\n((?:(?!```|\$ ).+\n)*)", re.MULTILINE)
+_CONSOLE = re.compile(r"^\$ ((?:\w+=\S+ )*vizpub .+)\n((?:(?!```|\$ ).+\n)*)", re.MULTILINE)
 _TYPED = re.compile(r"^```sh\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 _SESSION = re.compile(r"^```pycon\n(.+?)^```\n", re.MULTILINE | re.DOTALL)
 _LEFT_OUT = "…"

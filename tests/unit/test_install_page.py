@@ -71,3 +71,9 @@ def test_tested_neo4j_and_sets_of_jars_are_the_locked_ones() -> None:
         assert re.findall(r"`(.+?)`", roots) == [*jars.roots]
         assert int(files) == len(jars.files)
         assert size == (f"{sum(a.size for a in jars.files) / 1e6:.0f}" if jars.artifacts else "–")
+
+
+def test_version_is_the_same_wherever_it_is_written() -> None:
+    version = PROJECT["version"]
+    assert {*re.findall(r"vizpub[- ](\d[\d.]*\d)", PAGE)} == {version}
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")

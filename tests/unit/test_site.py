@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from vizpub.machine.jvm.lock import read_lock
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,3 +62,15 @@ def test_published_sites_list_all_versions_and_lead_to_the_newest(tmp_path: Path
         listed = (folder / version / "_static/versions.js").read_text()
         assert listed == 'const VERSIONS = ["0.11.0rc1", "0.10.0", "0.9.0"];\n'
     assert "url=0.10.0/docs/index.html" in (folder / "index.html").read_text()
+
+
+def test_versions_that_are_compared_are_those_that_are_measured_and_tested() -> None:
+    page = (ROOT / "docs/compared.md").read_text("utf-8")
+    compared = dict(re.findall(r"^\| \[(\w+)\].*\| ([\d.]+)[,:] .*\|$", page, re.MULTILINE))
+    locked = (ROOT / "benchmarks/requirements.lock").read_text("utf-8")
+    measured = dict(re.findall(r"^(raphtory|networkit)==([\d.]+)", locked, re.MULTILINE))
+    assert compared == {
+        "Gephi": read_lock()["gephi"].version,
+        "Raphtory": measured["raphtory"],
+        "NetworKit": measured["networkit"],
+    }

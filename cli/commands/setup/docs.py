@@ -1,4 +1,4 @@
-"""`vizpub doctor --docs`: opens the docs that are installed."""
+"""`vizpub docs`: opens the docs that are installed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ PACKAGE = Path(__file__).parents[3]
 NO_DOCS = "the docs are not installed here; a checkout of vizpub has them, and `make docs` builds"
 
 
-def open_docs(settings: Settings) -> None:
-    """Print where the docs begin, and show their site, if it is built, in a web browser.
+def docs(settings: Settings) -> None:
+    """Open the docs of this version in a web browser; no network is needed.
 
-    Raises: UseError without docs.
+    The command prints the path of the first page and opens it. In a checkout in which `make docs`
+    has not built the site, it only prints the path of the first page in Markdown.
+
+    Examples:
+
+    ```
+    vizpub docs
+    ```
     """
     for site in (PACKAGE / "site", PACKAGE / "vizpub/site"):
         if (page := site / "docs/index.html").exists():

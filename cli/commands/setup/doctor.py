@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.commands.setup.docs import open_docs
 from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
@@ -21,9 +20,6 @@ _COLUMNS = ("part", "needed for", "state", "found", "get")
 def doctor(
     settings: Settings,
     output: Output,
-    docs: Annotated[
-        bool, typer.Option("--docs", help="Open the docs instead, in a web browser.")
-    ] = False,
     report: Annotated[
         bool,
         typer.Option(
@@ -51,16 +47,13 @@ def doctor(
     ```
     vizpub doctor
     vizpub doctor --format json
-    vizpub doctor --docs
     vizpub doctor --report
     vizpub doctor --kit kit
     ```
     """
-    if docs + report + (kit is not None) > 1:
-        raise UseError("give one of --docs, --report and --kit")
-    if docs:
-        open_docs(settings)
-    elif kit:
+    if report and kit:
+        raise UseError("give --report or --kit, not both")
+    if kit:
         _collect_kit(kit, settings)
     elif report:
         from vizpub.cli.commands.setup.issue import issue_facts

@@ -121,3 +121,8 @@ def test_frame_is_read_by_arrow_readers_without_a_copy(frame: Frame) -> None:
     (there,), (here,) = table["share"].chunks, frame["share"].chunks
     assert there.buffers()[1].address == here.buffers()[1].address
     assert duckdb.sql("SELECT count(*), count(share) FROM frame").fetchall() == [(3, 2)]
+
+
+def test_frame_is_taken_by_polars(frame: Frame) -> None:
+    polars = pytest.importorskip("polars", reason="polars is absent")
+    assert polars.DataFrame(frame).to_dicts() == frame.to_pylist()

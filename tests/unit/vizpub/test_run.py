@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,15 @@ import pytest
 
 import vizpub
 from tests.support.widgets import FrontEnd
+
+SHOWN = """
+import sys, vizpub
+run = vizpub.Run.open(sys.argv[1], "monday")
+overlay = run.overlay(1)
+for one in (run, overlay, overlay.peers, run.metrics("overlay"), run.sql("FROM links")):
+    assert one._repr_html_().startswith("<table>"), one
+assert not {"pyspark", "neo4j"} & {*sys.modules}
+"""
 
 
 def test_run_is_explored_at_the_address_that_is_given(workspace: Path) -> None:
@@ -36,3 +46,7 @@ def test_missing_anywidget_is_said_in_one_line(
     with pytest.raises(vizpub.VizpubError) as raised:
         vizpub.Run.open(workspace, "monday").explore()
     assert "pip install 'vizpub[notebook]'" in str(raised.value)
+
+
+def test_run_and_its_tables_are_shown_without_spark_or_neo4j(workspace: Path) -> None:
+    subprocess.run([sys.executable, "-c", SHOWN, str(workspace)], check=True)
