@@ -18,6 +18,8 @@ _Floats = npt.NDArray[np.float64]
 
 _LEVEL = 0.95
 _MOST_DECIMALS = 6
+_ROUNDING = 1e-12
+"""Relative deviations below it come of sums in another order."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,9 @@ def row_means(values: _Floats) -> dict[str, _Floats]:
     n = is_known.sum(axis=1).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(is_known, values, 0).sum(axis=1) / n
-        squares = np.where(is_known, (values - value[:, None]) ** 2, 0).sum(axis=1)
-        sd = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
+        deviations = np.where(is_known, values - value[:, None], 0)
+        deviations[np.abs(deviations) < _ROUNDING * np.abs(value)[:, None]] = 0
+        sd = np.sqrt((deviations**2).sum(axis=1) / np.where(n > 1, n - 1, np.nan))
         half = _student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
     return {"value": value, "low": value - half, "high": value + half, "sd": sd, "n": n}
 

@@ -38,6 +38,11 @@ def test_mean_interval_equals_the_textbook_t_of_three_runs() -> None:
     assert found.high == pytest.approx(2 + 4.302653 / sqrt(3))
 
 
+def test_runs_that_differ_by_the_order_of_a_sum_have_no_spread() -> None:
+    found = mean([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1])
+    assert (found.low, found.high, found.sd) == (found.value, found.value, 0)
+
+
 def test_estimate_of_one_run_has_a_value_without_interval() -> None:
     assert mean([7.0]) == Estimate(7.0, n=1)
     assert mean([]) == Estimate(None)
