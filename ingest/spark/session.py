@@ -114,6 +114,8 @@ def spark_session(
     folder = _own_temporary_folder(scratch.absolute())
     for key, value in _default_settings(conf, folder).items():
         conf.setIfMissing(key, value)
+    if conf.get("spark.app.name") == "pyspark-shell":  # as PySpark starts its JVM
+        conf.setAppName("vizpub")
     _choose_python(conf)
     chosen = conf.get("spark.master")
     answer = announce_wait(f"the Spark master {chosen}", _MASTER_S)
@@ -276,7 +278,6 @@ def _default_settings(conf: SparkConf, folder: Path) -> dict[str, str]:
     """Return defaults for settings that the user may have configured."""
     cpus = os.cpu_count() or 2
     defaults = {
-        "spark.app.name": "vizpub",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A record may have 64 MB, and 10,000 of them go to Python at once.

@@ -36,3 +36,7 @@ def test_frame_of_no_part_is_empty(spark: SparkSession, tmp_path: Path) -> None:
     frame = frames.frame_of_files(spark, stored(tmp_path))
     assert frame.columns == ["name", "index"]
     assert frame.count() == 0
+
+
+def test_application_has_our_name_on_a_cluster(spark: SparkSession) -> None:
+    assert spark.sparkContext.appName == "vizpub"
