@@ -38,5 +38,5 @@ def test_frame_of_no_part_is_empty(spark: SparkSession, tmp_path: Path) -> None:
     assert frame.count() == 0
 
 
-def test_application_has_our_name_on_a_cluster(spark: SparkSession) -> None:
+def test_application_has_our_name(spark: SparkSession) -> None:
     assert spark.sparkContext.appName == "vizpub"
