@@ -14,11 +14,12 @@ from errno import ELOOP
 from functools import cache
 from glob import glob, has_magic
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
+from vizpub.machine.modules import needing_extra
 from vizpub.model.errors import InputError
 
 NO_FILES_IN = "is a folder without files"
@@ -120,8 +121,13 @@ def check_unchanged(stamps: Mapping[str, FileStamp]) -> None:
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a path or URI, and the path in it. Raises: InputError."""
-    if urlsplit(path).scheme in _WEB and "://" in path:
+    """Return the file system of a path or URI, and the path in it. Raises: InputError; UseError
+    for HDFS without the extra `hdfs`.
+    """
+    uri = urlsplit(path)
+    if uri.scheme == "hdfs" and "://" in path:
+        return _in_hdfs(uri.netloc), unquote(uri.path)
+    if uri.scheme in _WEB and "://" in path:
         raise InputError(
             f"{path}: {FROM_THE_WEB}, because it is read more than once",
             f"pipe it in: curl -fsSL '{path}' | vizpub ingest - --run NAME",
@@ -133,6 +139,13 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         return filesystem_and_path
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{NO_SUCH_PATH}: {path}", str(error)) from error
+
+
+def _in_hdfs(authority: str) -> fs.FileSystem:
+    """pyarrow's own file system needs a library of Hadoop's, which no wheel has."""
+    with needing_extra("hdfs", "input in HDFS"):
+        from hdfs_native.fsspec import HdfsFileSystem
+    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(authority)))
 
 
 def _expand(path: str) -> ResolvedPath:
