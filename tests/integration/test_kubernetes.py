@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from py4j.java_collections import JavaList, JavaMap
+from py4j.java_gateway import JavaObject
 
 from tests.integration.test_cluster import QUICK, check_same, java_home
 from tests.integration.test_store_commands import write_reports
@@ -57,22 +59,22 @@ def settings(manifest: str = MANIFEST) -> dict[str, str]:
 
 
 def unknown(value: Any) -> Iterator[str]:
-    """The fields in a model of Kubernetes' that it does not have."""
-    if not hasattr(value, "getClass"):
-        return
-    kind = value.getClass()
-    if kind.getName().startswith("java.util.") and hasattr(value, "size"):
-        for one in value.values() if hasattr(value, "keySet") else value:
+    """The fields in models of Kubernetes' objects that those do not have."""
+    if isinstance(value, JavaList | JavaMap):
+        for one in value.values() if isinstance(value, JavaMap) else value:
             yield from unknown(one)
-    if not kind.getName().startswith(FABRIC8):
-        return
-    for method in kind.getMethods():
-        if method.getName() == "getAdditionalProperties":
-            yield from (
-                f"{kind.getSimpleName()}.{name}" for name in value.getAdditionalProperties()
-            )
-        elif method.getName().startswith("get") and not method.getParameterCount():
-            yield from unknown(getattr(value, method.getName())())
+    elif isinstance(value, JavaObject) and value.getClass().getName().startswith(FABRIC8):
+        kind = value.getClass()
+        for name in {method.getName() for method in kind.getMethods() if is_getter(method)}:
+            found = getattr(value, name)()
+            if name == "getAdditionalProperties":
+                yield from (f"{kind.getSimpleName()}.{field}" for field in found)
+            else:
+                yield from unknown(found)
+
+
+def is_getter(method: Any) -> bool:
+    return method.getName().startswith("get") and not method.getParameterCount()
 
 
 def test_manifest_has_only_fields_that_kubernetes_knows(spark: SparkSession) -> None:
@@ -119,7 +121,9 @@ def test_ingest_of_the_manifest_equals_that_of_one_machine(
         },
         {"vizpub-s3": {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "a secret"}},
     )
-    at.folder.mkdir()
+    conf = tmp_path / "conf"
+    for folder in (at.folder, conf):
+        folder.mkdir()
     with serving(at) as api:
         manifest = MANIFEST
         for old, new in (
@@ -127,13 +131,13 @@ def test_ingest_of_the_manifest_equals_that_of_one_machine(
             ("s3://bucket/reports?region=us-east-1",
              f"s3://{BUCKET}/input/{reports.name}?endpoint_override={host}&scheme=http"),
             ("https://kubernetes.default.svc", api),
-            ("/etc/spark", str(tmp_path)),
+            ("/etc/spark", str(conf)),
         ):  # fmt: skip
             assert old in manifest
             manifest = manifest.replace(old, new)
         kinds = {one["kind"]: one for one in yaml.safe_load_all(manifest)}
         defaults = kinds["ConfigMap"]["data"]["spark-defaults.conf"]
-        (tmp_path / "spark-defaults.conf").write_text(defaults + SMALL)
+        (conf / "spark-defaults.conf").write_text(defaults + SMALL)
         pod = kinds["Job"]["spec"]["template"]["spec"]
         at.objects["pods", "driver"] = {
             "kind": "Pod", "apiVersion": "v1", "spec": pod,

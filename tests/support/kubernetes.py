@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +22,8 @@ from uuid import uuid4
 Json = dict[str, Any]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _OF_MANY = {"GET": "list", "DELETE": "deletecollection", "POST": "create"}
+_TERM = re.compile(r"([\w./-]+)\s*(!=|==?|in)\s*(\(.*?\)|[^,]*)")
+"""Of a selector of labels: a=b, a!=b, a in (b,c)."""
 
 
 @dataclass
@@ -92,18 +95,25 @@ class Kubernetes:
 
     def remove(self, resource: str, name: str) -> None:
         self.objects.pop((resource, name), None)
-        if resource == "pods" and name in self.processes:
-            with suppress(ProcessLookupError):
-                os.killpg(self.processes[name].pid, signal.SIGKILL)
-            self.processes[name].wait()
+        process = self.processes.get(name) if resource == "pods" else None
+        if process and process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def chosen(self, resource: str, selector: str) -> list[str]:
         """The names of the objects with these labels."""
-        wanted = dict(part.split("=") for part in selector.split(",") if "=" in part)
+        terms = [
+            (label, re.findall(r"[\w.-]+", values), sign != "!=")
+            for label, sign, values in _TERM.findall(selector)
+        ]
         return [
             name
             for (of, name), one in [*self.objects.items()]
-            if of == resource and wanted.items() <= one["metadata"].get("labels", {}).items()
+            if of == resource
+            and all(
+                (one["metadata"].get("labels", {}).get(label) in values) == is_wanted
+                for label, values, is_wanted in terms
+            )
         ]
 
 
