@@ -146,7 +146,7 @@ def _in_hdfs(authority: str) -> fs.FileSystem:
     """pyarrow's own file system needs a library of Hadoop's, which no wheel has."""
     with needing_extra("hdfs", "input in HDFS"):
         from hdfs_native.fsspec import HdfsFileSystem
-    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(authority, **FEW_ATTEMPTS)))
+    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(authority, None, **FEW_ATTEMPTS)))
 
 
 def _expand(path: str) -> ResolvedPath:
