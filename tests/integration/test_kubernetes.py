@@ -143,7 +143,7 @@ def test_ingest_of_the_manifest_equals_that_of_one_machine(
             "kind": "Pod", "apiVersion": "v1", "spec": pod,
             "metadata": {"name": "driver", "namespace": "default", "uid": "1"},
         }  # fmt: skip
-        code = at.start("driver", pod["containers"][0]).wait(900)
+        code = at.start("driver", pod["containers"][0]).wait()
         logs = {path: path.read_text() for path in at.folder.glob("*/log")}
     assert code == 0, logs
     (rule,) = kinds["Role"]["rules"]
