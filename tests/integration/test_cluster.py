@@ -271,7 +271,8 @@ def check_same(one: StoredRun, other: StoredRun) -> None:
 
 def files(run: StoredRun) -> list[dict[str, Any]]:
     """What the run was made from, wherever that lay."""
-    return [{**file, "path": Path(file["path"]).name} for file in run.manifest.inputs]
+    names = (Path(file["path"].partition("?")[0]).name for file in run.manifest.inputs)
+    return [{**file, "path": name} for file, name in zip(run.manifest.inputs, names, strict=True)]
 
 
 def test_run_by_master_option_equals_that_of_one_machine(by_master: Made, stored: Store) -> None:
