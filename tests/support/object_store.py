@@ -181,9 +181,12 @@ def serving() -> Iterator[S3Server]:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    handler = type("Handler", (_Handler,), {})
-    proxy = _Proxy(("127.0.0.1", 0), handler)
-    handler.at = server = S3Server(port, proxy)
+
+    class Handler(_Handler):
+        """Of this server alone."""
+
+    proxy = _Proxy(("127.0.0.1", 0), Handler)
+    Handler.at = server = S3Server(port, proxy)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     try:
         _wait_for(port)
