@@ -49,6 +49,7 @@ SETTINGS = {
 def test_ingest_by_yarn_equals_that_of_one_machine(
     server: Server, machine: Machine, url: str, tmp_path: Path
 ) -> None:
+    path = yarn.class_path()  # of the user's own cache
     machine("elsewhere")
     store = store_of(folder_of(f"{server.top()}/input"))
     assert store
@@ -62,13 +63,13 @@ def test_ingest_by_yarn_equals_that_of_one_machine(
         "".join(f"{name} {value}\n" for name, value in lines.items())
     )
     here = {"VIZPUB_CACHE": str(tmp_path / "driver")}
-    with yarn.running(tmp_path / "yarn", server.top(), java_home()) as conf:
+    with yarn.running(tmp_path / "yarn", path, server.top(), java_home()) as conf:
         for place, more, variables in (
             (url, ["--master", "yarn"], {"HADOOP_CONF_DIR": str(conf)}),
             (str(tmp_path / "one"), [], {}),
         ):
-            path = f"{store.url}/{reports.name}"
-            words = ["--workspace", place, "ingest", "--no-load", "--run", "lab", path, *more]
+            words = ["--workspace", place, "ingest", "--no-load", "--run", "lab", *more]
+            words.append(f"{store.url}/{reports.name}")
             call([sys.executable, "-m", "vizpub.cli", *words], cluster, **here, **variables)
     run = open_run(machine("elsewhere"), "lab")
     check_same(open_run(tmp_path / "one", "lab"), run)

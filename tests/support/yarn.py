@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pyspark
 
 from tests.support.broker import free_ports
 from vizpub.machine.jvm.artifacts import jars
@@ -50,13 +51,20 @@ def _settings(folder: Path) -> dict[str, str]:
     }
 
 
+def class_path() -> list[Path]:
+    """The jars of the daemons. Raises: ArtifactsMissing."""
+    # The resource manager makes certificates, by a library that Neo4j has, too. Hadoop's client,
+    # which the cluster's own jar needs, and a log are Spark's.
+    ours = [jar for jar in jars("hdfs") if "minicluster" in jar.name]
+    ours += [jar for jar in jars("neo4j") if jar.name.startswith("bc")]
+    return [*ours, Path(pyspark.__file__).parent / "jars" / "*"]
+
+
 @contextmanager
-def running(folder: Path, hdfs: str, java_home: str) -> Iterator[Path]:
-    """A YARN for the length of the block; yields the folder for HADOOP_CONF_DIR. In the end all
-    that runs in its folder dies. Raises: ArtifactsMissing.
+def running(folder: Path, path: list[Path], hdfs: str, java_home: str) -> Iterator[Path]:
+    """A YARN for the length of the block, of jars at `path`, with its files in `hdfs`; yields the
+    folder for HADOOP_CONF_DIR. In the end all that runs in its folder dies.
     """
-    # The resource manager makes certificates, by a library that Neo4j has, too.
-    path = [*jars("hdfs"), *(jar for jar in jars("neo4j") if jar.name.startswith("bc"))]
     (conf := folder / "conf").mkdir(parents=True)
     (conf / "core-site.xml").write_text(_xml({"fs.defaultFS": hdfs}))
     (conf / "yarn-site.xml").write_text(_xml(_settings(folder)))
