@@ -142,11 +142,14 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
         raise InputError(f"{NO_SUCH_PATH}: {path}", str(error)) from error
 
 
+@cache
 def _in_hdfs(authority: str) -> fs.FileSystem:
     """pyarrow's own file system needs a library of Hadoop's, which no wheel has."""
     with needing_extra("hdfs", "input in HDFS"):
         from hdfs_native.fsspec import HdfsFileSystem
-    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(authority, None, **FEW_ATTEMPTS)))
+    # fsspec's cache is emptied in forked processes, where hdfs-native waits forever for its threads.
+    client = HdfsFileSystem(authority, None, skip_instance_cache=True, **FEW_ATTEMPTS)
+    return fs.PyFileSystem(fs.FSSpecHandler(client))
 
 
 def _expand(path: str) -> ResolvedPath:
