@@ -147,7 +147,7 @@ def _in_hdfs(authority: str) -> fs.FileSystem:
     """pyarrow's own file system needs a library of Hadoop's, which no wheel has."""
     with needing_extra("hdfs", "input in HDFS"):
         from hdfs_native.fsspec import HdfsFileSystem
-    # fsspec's cache is emptied in forked processes, where hdfs-native waits forever for its threads.
+    # In forked processes fsspec empties its cache, and hdfs-native waits forever for its threads.
     client = HdfsFileSystem(authority, None, skip_instance_cache=True, **FEW_ATTEMPTS)
     return fs.PyFileSystem(fs.FSSpecHandler(client))
 
