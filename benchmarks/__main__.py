@@ -15,6 +15,7 @@ from benchmarks.history import history
 from benchmarks.page import EXPLORER, write_page
 from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, periods, spark
 from benchmarks.sizes import SIZES
+from benchmarks.stored import stored, stored_demo
 from benchmarks.watched import ROOT
 from vizpub.model.errors import VizpubError
 
@@ -29,11 +30,20 @@ USUAL: dict[str, Part] = {
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
-MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history}
+MORE: dict[str, Part] = {
+    "growth": growth,
+    "append": append,
+    "history": history,
+    "stored": stored,
+    "stored-demo": stored_demo,
+}
 """Measured only on request: they take as long as all others together."""
 ALL: dict[str, tuple[str, ...]] = {
-    "S": (*USUAL, "history"),
-    "L": ("kernels", "spark", "ingest", "igraph", "networkit", "networkx", "growth", "append"),
+    "S": (*USUAL, "history", "stored-demo"),
+    "L": (
+        *("kernels", "spark", "ingest", "igraph", "networkit", "networkx", "growth", "append"),
+        "stored",
+    ),
 }
 """What the page shows, by size; beside it the explorer and the snapshots."""
 

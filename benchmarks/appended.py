@@ -25,16 +25,15 @@ def append(bench: Bench) -> Json:
         "begun": bench.program("ingested", parts, "none", "new", *old),
         "appended": bench.program("ingested", parts, "none", "append", *new),
     }
-    _check_same(whole, parts)
+    check_same("appended", whole, parts)
     return outcomes
 
 
-def _check_same(whole: Path, parts: Path) -> None:
-    """Both ways end with the same tables."""
-    ours, theirs = (Run.open(workspace, "benchmark") for workspace in (whole, parts))
-    require_same(
-        "appended links", ours.table("links"), theirs.table("links"), "src", "dst", "valid_from"
-    )
+def check_same(way: str, whole: Path, other: Path) -> None:
+    """Check that both ways end with the same tables. Raises: CheckFailed."""
+    ours, theirs = (Run.open(workspace, "benchmark") for workspace in (whole, other))
+    links = (run.table("links") for run in (ours, theirs))
+    require_same(f"{way} links", *links, "src", "dst", "valid_from")
     for name, keys in KEYS.items():
         both = (run.table(f"metrics/{name}") for run in (ours, theirs))
-        require_same(f"appended metrics/{name}", *both, *keys)
+        require_same(f"{way} metrics/{name}", *both, *keys)

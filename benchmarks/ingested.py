@@ -16,6 +16,7 @@ from benchmarks.variants import VARIANTS
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import ingest
 from vizpub.ingest.request import IngestRequest
+from vizpub.runstore.stores.place import folder_of
 
 RUN = "benchmark"
 
@@ -25,9 +26,8 @@ def main() -> None:
     record, workspace, betweenness, mode, *paths = sys.argv[1:]
     measures = VARIANTS["all" if betweenness == "exact" else "topics"]
     more: dict[str, Any] = {"append": True} if mode == "append" else {}
-    request = IngestRequest(
-        tuple(paths), RUN, Path(workspace), measuring=MeasurementOptions(measures=measures), **more
-    )
+    measuring = MeasurementOptions(measures=measures)
+    request = IngestRequest(tuple(paths), RUN, folder_of(workspace), measuring=measuring, **more)
     steps = Steps()
 
     steps.at("session")

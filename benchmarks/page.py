@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from benchmarks import results
+from benchmarks import results, stored
 from benchmarks.growth import AXES, COSTS, draw, exponent
 from benchmarks.histories import SIZE as HISTORY
+from benchmarks.markdown import against, number, table
 from benchmarks.results import Results
 from benchmarks.sizes import SIZES, Size
 from benchmarks.variants import VARIANTS
@@ -72,27 +73,11 @@ def _sections(parts: Part, size: Size) -> list[str]:
         _structure(parts, size.intervals),
         _ingest(parts),
         _append(parts, size.intervals),
+        _stored(parts),
         _growth(parts, size),
         _history(parts),
         _circumstances(parts),
     ]
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def number(value: float) -> str:
-    """Three significant digits, with separators."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def against(value: float, limit: float | None, prefix: str = "") -> str:
-    """Seconds, and the ratio to the limit where there is one."""
-    ratio = f" ({number(value / limit)}×)" if limit else ""
-    return f"{prefix}{number(value)}{ratio}"
 
 
 def _structure(parts: Part, intervals: int) -> str:
@@ -242,6 +227,12 @@ def _append(parts: Part, intervals: int) -> str:
 
 def _stages_took(outcome: Json, kind: str) -> float:
     return float(sum(step[kind] for name, step in outcome["steps"].items() if name != "session"))
+
+
+def _stored(parts: Part) -> str:
+    """A workspace in S3 beside a folder."""
+    text = stored.section(parts)
+    return text and text + _measured(parts, "stored", "stored-demo")
 
 
 def _growth(parts: Part, size: Size) -> str:

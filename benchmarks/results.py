@@ -17,8 +17,8 @@ from benchmarks.watched import ROOT, Json
 FOLDER = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "benchmarks" / "RESULTS.md"
 
-_OUTCOMES = (":!benchmarks/**/*.json", ":!benchmarks/**/RESULTS.md", ":!benchmarks/*.png")
-"""What measuring changes, as git leaves it out."""
+_OUTCOMES = (":!benchmarks/*.json", ":!benchmarks/*RESULTS.md", ":!benchmarks/*.png")
+"""What measuring changes, as git leaves it out; its * matches slashes, too."""
 
 Results = Mapping[str, Mapping[str, Json]]
 """Outcomes by size and part."""

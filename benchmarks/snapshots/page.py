@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.page import describe_machine, number, table
+from benchmarks.markdown import number, table
+from benchmarks.page import describe_machine
 from benchmarks.snapshots.graphs import GOSSIP, SHAPES
 from benchmarks.watched import Json
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
-from pyarrow import fs
 
+from vizpub.ingest.inputs.files import InputFile, locate
 from vizpub.ingest.tasks.items import map_items, share_items
 from vizpub.model.sizes import format_size
 from vizpub.reports import compressed
@@ -27,7 +27,6 @@ from vizpub.reports.files import RepeatedKey, strict_json
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from vizpub.ingest.inputs.files import InputFile
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""
@@ -182,7 +181,7 @@ def number_splits(spark: SparkSession, splits: Sequence[InputSplit]) -> list[Inp
 
 
 def _count_lines(split: InputSplit) -> int:
-    filesystem, inside = fs.FileSystem.from_uri(split.path)
+    filesystem, inside = locate(split.path)
     with filesystem.open_input_file(inside) as file:
         file.seek(split.start)
         size = inf if split.stop is None else split.stop - split.start
@@ -250,7 +249,7 @@ def lines(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
 def line_blocks(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
     """Yield the lines that begin in the split, see `lines`; those without faults together."""
     limit = limit or MAX_LINE
-    filesystem, inside = fs.FileSystem.from_uri(split.path)
+    filesystem, inside = locate(split.path)
     if split.start == 0:
         with filesystem.open_input_stream(inside, compression=None) as stream:
             content = Content(stream)

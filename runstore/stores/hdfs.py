@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _IS = "is-"
 """How the name begins that says which version is current."""
-_ATTEMPTS = "4"
+FEW_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
 """Of hdfs-native at each request, in some ten seconds; its own default takes three minutes."""
 _LISTS = 20
 """Tries to list what others remove meanwhile."""
@@ -60,7 +60,7 @@ class HdfsObjects(Objects):
     def _client(self) -> Client:
         from hdfs_native import Client
 
-        return Client(f"hdfs://{self.authority}", {"dfs.client.failover.max.attempts": _ATTEMPTS})
+        return Client(f"hdfs://{self.authority}", FEW_ATTEMPTS)
 
     def find(self, name: str) -> Found | None:
         """Return an object; null if there is none."""

@@ -26,13 +26,14 @@ import pytest
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.integration.test_store_commands import write_reports
+from tests.support.hdfs import one_cluster
 from tests.support.ingested import TRACES, Store
 from tests.support.installed import install_into
 from tests.support.object_store import (
-    BUCKET,
     Machine,
     S3Server,
-    in_s3,
+    Server,
+    check_objects,
     machine,
     one_server,
     server,
@@ -42,10 +43,9 @@ from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.stores.place import store_of_run
-from vizpub.runstore.stores.s3 import S3Objects
+from vizpub.runstore.stores.place import folder_of, store_of
 
-__all__ = ["machine", "one_server", "server", "url"]
+__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -271,7 +271,8 @@ def check_same(one: StoredRun, other: StoredRun) -> None:
 
 def files(run: StoredRun) -> list[dict[str, Any]]:
     """What the run was made from, wherever that lay."""
-    return [{**file, "path": Path(file["path"]).name} for file in run.manifest.inputs]
+    names = (Path(file["path"].partition("?")[0]).name for file in run.manifest.inputs)
+    return [{**file, "path": name} for file, name in zip(run.manifest.inputs, names, strict=True)]
 
 
 def test_run_by_master_option_equals_that_of_one_machine(by_master: Made, stored: Store) -> None:
@@ -293,19 +294,22 @@ def test_run_by_the_wheel_equals_that_of_one_machine(
     check_same(stored(LINKS, links), by_wheel)
 
 
-@in_s3
 class TestStore:
-    """Driver and workers share an object store, and nothing else: each has a cache of its own."""
+    """Driver and workers share a store, and nothing else: each has a cache of its own."""
 
     @pytest.fixture
-    def reports(self, server: S3Server, tmp_path: Path) -> list[str]:
+    def reports(self, server: Server, machine: Machine, tmp_path: Path) -> list[str]:
         """Input in the store, in two files that continue each other."""
-        store = S3Objects(BUCKET, "input", server.endpoint)
-        host = store.endpoint.removeprefix("http://")
+        machine("elsewhere")
+        store = store_of(folder_of(f"{server.top()}/input"))
+        assert store
         for path in (write_reports(tmp_path, range(3)), write_reports(tmp_path, range(3, 6))):
             store.put(path.name, path)
-        where = f"?endpoint_override={host}&scheme=http"
-        return [f"s3://{BUCKET}/input/{name}.ndjson{where}" for name in (0, 3)]
+        options = ""
+        if isinstance(server, S3Server):
+            host = server.endpoint.removeprefix("http://")
+            options = f"?endpoint_override={host}&scheme=http"
+        return [f"{store.url}/{name}.ndjson{options}" for name in (0, 3)]
 
     def test_run_and_append_equal_those_of_one_machine(
         self, cluster: Cluster, machine: Machine, url: str, reports: list[str], tmp_path: Path
@@ -317,20 +321,9 @@ class TestStore:
                 call(program, cluster, VIZPUB_CACHE=str(tmp_path / "driver"))
         run = open_run(machine("elsewhere"), "lab")
         check_same(open_run(tmp_path / "one", "lab"), run)
-        store = store_of_run(run.directory)
-        assert store
-        manifest = run.manifest
-        named = {
-            f"runs/lab/{part.directory}/{file.name}"
-            for part in manifest.parts
-            for file in part.files or ()
-        }
-        kept = tuple(f"runs/lab/{name}/" for name in manifest.let_go)
-        data = {one.name for one in store.walk("runs/lab/data")}
-        assert {name for name in data if not name.startswith(kept)} == named
-        assert [one.name for one in store.walk("") if ".probe" in one.name] == []
-        tasks_have = {path.name for path in cluster.folder.rglob("stores/**/*.parquet")}
-        assert tasks_have
+        check_objects(run)
+        folder = Path("stores") / run.directory.parents[1].name
+        assert [*cluster.folder.rglob(f"{folder}/**/*.parquet")], "tasks wrote on their machines"
 
 
 def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Path) -> None:

@@ -27,8 +27,9 @@ import pytest
 
 from tests.support.broker import free_ports
 from tests.support.tables import EMPTY, add
+from vizpub.runstore.store import StoredRun
 from vizpub.runstore.stores import objects
-from vizpub.runstore.stores.place import folder_of
+from vizpub.runstore.stores.place import folder_of, store_of_run
 from vizpub.runstore.writer import writing
 
 Fault = Literal["503", "slow-down", "cut", "lost", "half", "expired"]
@@ -180,9 +181,12 @@ def serving() -> Iterator[S3Server]:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    handler = type("Handler", (_Handler,), {})
-    proxy = _Proxy(("127.0.0.1", 0), handler)
-    handler.at = server = S3Server(port, proxy)
+
+    class Handler(_Handler):
+        """Of this server alone."""
+
+    proxy = _Proxy(("127.0.0.1", 0), Handler)
+    Handler.at = server = S3Server(port, proxy)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     try:
         _wait_for(port)
@@ -262,3 +266,19 @@ def ingest_links(workspace: Path, rows: pa.Table, name: str = "monday") -> None:
     with writing(workspace, name) as writer:
         writer.begin(replace(EMPTY, name=name))
         add(writer, "versions", "links", rows, state="complete")
+
+
+def check_objects(run: StoredRun) -> None:
+    """The store has the files that run.json names, and of others only what a commit let go."""
+    store, manifest = store_of_run(run.directory), run.manifest
+    assert store
+    top = f"runs/{run.name}"
+    named = {
+        f"{top}/{part.directory}/{file.name}"
+        for part in manifest.parts
+        for file in part.files or ()
+    }
+    kept = tuple(f"{top}/{name}" for name in manifest.let_go)
+    there = {one.name for one in store.walk(f"{top}/data")}
+    assert {name for name in there if not name.startswith(kept)} == named
+    assert [one.name for one in store.walk("") if not one.name.startswith("runs/")] == []

@@ -20,10 +20,11 @@ from benchmarks import results
 from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
 from benchmarks.growth import exponent
 from benchmarks.inputs import Inputs
+from benchmarks.markdown import table
 from benchmarks.others.loop import named_by_smallest
 from benchmarks.overlay import history
 from benchmarks.overlay import rows as link_rows
-from benchmarks.page import EXPLORED, EXPLORER, page, table
+from benchmarks.page import EXPLORED, EXPLORER, page
 from benchmarks.parts import Bench
 from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
@@ -239,6 +240,26 @@ class TestResults:
         text = page({"L": {part: {**about, **outcome} for part, outcome in kept.items()}})
         assert "| NDJSON, no betweenness | periods | 2× | 2× |\n" in text
         assert "| NDJSON, no betweenness | metrics | 4× | 2.5× |\n" in text
+
+    def test_workspace_in_s3_is_shown_beside_a_folder(self) -> None:
+        machine = ("processor", "processors", "memory_gb", "system", "python")
+        about = {"date": "today", "load": [0, 1], "machine": dict.fromkeys(machine, "?")}
+
+        def took(seconds: float, processor: float) -> dict[str, float]:
+            return {"seconds": seconds, "processor": processor}
+
+        ways = {"folder": took(0.5, 0.4), "warm": took(0.55, 0.5), "cold": took(0.75, 0.6)}
+        small = {
+            "demo": {"folder": took(10, 20), "S3": took(12, 21)},
+            "questions": {"metrics": ways},
+        }
+        steps = {"read": {"mean": 60, "cpu_mean": 90}, "finish": {"mean": 40, "cpu_mean": 10}}
+        slower = {"read": {"mean": 70, "cpu_mean": 95}, "finish": {"mean": 50, "cpu_mean": 15}}
+        large = {"folder": {"steps": steps}, "S3": {"steps": slower}}
+        text = page({"L": {"stored": {**about, **large}, "stored-demo": {**about, **small}}})
+        assert "| ingest | 100 | 120 (1.2×) | 100 | 110 (1.1×) |" in text
+        assert "| ingest of the demo | 10 | 12 (1.2×) | 20 | 21 (1.05×) |" in text
+        assert "| `metrics RUN`, cold | 0.5 | 0.75 (1.5×) | 0.4 | 0.6 (1.5×) |" in text
 
     def test_explorer_is_shown_with_its_sizes(self) -> None:
         machine = ("processor", "processors", "memory_gb", "system", "python")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow import fs
-
+from vizpub.ingest.inputs.files import locate
 from vizpub.ingest.inputs.reader import (
     DamageReason,
     InputLine,
@@ -58,7 +57,7 @@ class EventReader:
 
     def _records(self, split: InputSplit, tally: TraceTally) -> Iterator[InputRow]:
         number, limit = 0, self.max_line or MAX_LINE
-        filesystem, inside = fs.FileSystem.from_uri(split.path)
+        filesystem, inside = locate(split.path)
         with filesystem.open_input_stream(inside, compression=None) as stream:
             content = Content(stream)
             try:

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pyarrow import fs
-
-from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.files import InputFile, locate
 from vizpub.ingest.inputs.reader import parse_object
 from vizpub.ingest.sources.base import or_none
 from vizpub.reports.compressed import Content
@@ -130,7 +128,7 @@ def _read_hosts(hosts: InputFile, network: InputFile | None) -> Mapping[str, _Fa
 
 
 def _read_text(path: str) -> str:
-    filesystem, inside = fs.FileSystem.from_uri(path)
+    filesystem, inside = locate(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         return b"".join(Content(stream)).decode("utf-8", "replace")
 

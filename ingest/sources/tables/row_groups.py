@@ -8,9 +8,8 @@ from contextlib import contextmanager
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
-from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.files import InputFile, locate
 from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row
 
 _MAGIC = b"PAR1"
@@ -33,7 +32,7 @@ def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
 
     Raises: OSError, ArrowException.
     """
-    filesystem, inside = fs.FileSystem.from_uri(path)
+    filesystem, inside = locate(path)
     with (
         filesystem.open_input_file(inside) as file,
         pq.ParquetFile(file, page_checksum_verification=True) as parquet,

@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
-from pyarrow import fs
 
+from vizpub.ingest.inputs.files import locate
 from vizpub.ingest.inputs.reader import CUT_OFF, INVALID_UTF8
 from vizpub.reports.compressed import Content, without_query
 from vizpub.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
@@ -65,7 +65,7 @@ def recognise(path: str, head: bytes) -> str | None:
 
 def read_content(path: str) -> tuple[bytes, str | None]:
     """Return the content of a file, and its damage if it is incomplete."""
-    filesystem, inside = fs.FileSystem.from_uri(path)
+    filesystem, inside = locate(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
         return b"".join(content), content.damage

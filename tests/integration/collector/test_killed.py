@@ -17,6 +17,15 @@ from tests.integration.collector.test_batches import START, Record, reports_of
 from tests.integration.test_append import same_tables
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
+from tests.support.object_store import (
+    Machine,
+    check_objects,
+    in_s3,
+    machine,
+    one_server,
+    server,
+    url,
+)
 from tests.support.words import tells
 from vizpub.cli.main import app
 from vizpub.reports.client import Reporter
@@ -24,6 +33,7 @@ from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import remove_run
 
+__all__ = ["machine", "one_server", "server", "url"]
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 
@@ -33,34 +43,62 @@ pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 def test_killed_collector_loses_and_doubles_nothing(
     spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
-    """Kills of the intake, and of any process that makes the run, while reports come."""
-    seed = 21
-    print("seed", seed)
-    rng, told = random.Random(seed), reports_of(seed, kills + 2)
+    told = reports_of(21, kills + 2)
     with running(Collecting(tmp_path)) as case:
-        with Reporter(case.url, pace=QUICK, memory=2**30) as reporter:
-            for number, records in enumerate(told):
-                for record in records:
-                    reporter.line(json.dumps(record).encode())
-                if number == 0:
-                    until(lambda: reporter.waiting == 0)
-                elif number <= kills and number % 2:
-                    time.sleep(rng.random())
-                    case.end(signal.SIGKILL)
-                    case.start()
-                elif number <= kills:
-                    until(lambda: bool(case.batches()))
-                    time.sleep(5 * rng.random())
-                    if alive := case.batches():
-                        rng.choice(alive).kill()
-            assert reporter.flush(PATIENCE_S)
-            assert reporter.counts.refused == reporter.counts.dropped == 0
+        report_under_kills(case, told, seed=21)
         refuses_a_second(case)
         assert case.end(signal.SIGTERM) == 0
         case.stop()
     run = open_run(tmp_path, "lab")
     assert run.manifest.ended
     same_tables(run, whole(spark, tmp_path, told))
+
+
+@in_s3
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [24, 25])
+def test_killed_collector_of_a_run_in_a_store_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path, machine: Machine, seed: int
+) -> None:
+    told, log = reports_of(seed, 6), tmp_path / "log"
+    options = (*Collecting.options, "--log", str(log))
+    with running(Collecting(machine("here"), options)) as case:
+        report_under_kills(case, told, seed)
+        assert case.end(signal.SIGTERM) == 0
+        case.stop()
+    assert any(case.place.log.resolve().iterdir())
+    assert case.place.log.resolve().is_relative_to(log)
+    run = open_run(machine("elsewhere"), "lab")
+    assert run.manifest.ended
+    same_tables(run, whole(spark, tmp_path, told))
+    check_objects(run)
+
+
+def report_under_kills(case: Collecting, told: list[list[Record]], seed: int) -> None:
+    """Report intervals while the intake is killed, and any process that makes the run, in turns;
+    neither in the first nor in the last interval.
+    """
+    print("seed", seed)
+    rng = random.Random(seed)
+    with Reporter(case.url, pace=QUICK, memory=2**30) as reporter:
+        for number, records in enumerate(told):
+            for record in records:
+                reporter.line(json.dumps(record).encode())
+            if number == 0:
+                until(lambda: reporter.waiting == 0)
+            elif number == len(told) - 1:
+                break
+            elif number % 2:
+                time.sleep(rng.random())
+                case.end(signal.SIGKILL)
+                case.start()
+            else:
+                until(lambda: bool(case.batches()))
+                time.sleep(5 * rng.random())
+                if alive := case.batches():
+                    rng.choice(alive).kill()
+        assert reporter.flush(PATIENCE_S)
+        assert reporter.counts.refused == reporter.counts.dropped == 0
 
 
 def whole(spark: SparkSession, folder: Path, told: list[list[Record]]) -> StoredRun:

@@ -257,6 +257,13 @@ def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
     assert files((tmp_path / "a b.csv").as_uri()) == {str(tmp_path / "a b.csv"): 5}
 
 
+@pytest.mark.parametrize("uri", ["hdfs://unknown-service/a.csv", "hdfs:///a.csv"])
+def test_address_of_no_name_node_is_an_error(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(InputError, match=naming(uri)):
+        files(uri)
+
+
 @pytest.mark.parametrize("uri", ["http://host/a.csv", "HTTPS://host/a.csv?x=1"])
 def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
     with pytest.raises(InputError, match=naming(uri, FROM_THE_WEB)) as told:

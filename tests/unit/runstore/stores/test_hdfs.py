@@ -166,7 +166,9 @@ def test_name_node_that_is_away_is_an_error_that_names_it(
     server: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "_PAUSES_S", ())
-    monkeypatch.setattr("vizpub.runstore.stores.hdfs._ATTEMPTS", "1")
+    monkeypatch.setattr(
+        "vizpub.runstore.stores.hdfs.FEW_ATTEMPTS", {"dfs.client.failover.max.attempts": "1"}
+    )
     with pytest.raises(ServiceError, match=r"hdfs://127\.0\.0\.1:1/ws .*refused"):
         HdfsObjects("127.0.0.1:1", "ws").find("a")
 
