@@ -92,7 +92,8 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
         return None
     if any(name in os.environ for name in _CONFIGURED_BY):
         return None
-    spark = Path(spec.submodule_search_locations[0])
+    # Resolved: environments that are linked to one another share what is kept for their jars.
+    spark = Path(spec.submodule_search_locations[0]).resolve()
     if (spark / "conf").exists():
         return None
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]

@@ -160,6 +160,9 @@ def _ensure_jvm(master: str | None, settings: dict[str, str]) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_running():
         return
+    # No flag of Java's: what is kept for a command (start_jvm) would hold for this folder only.
+    log_settings = Path(__file__).with_name("log4j2.properties").absolute().as_uri()
+    os.environ.setdefault("LOG4J_CONFIGURATION_FILE", log_settings)
     java = find_java()
     jvm = start_jvm(java, settings) if is_local(master) else None
     from pyspark import SparkConf, SparkContext  # while Java starts
@@ -259,10 +262,7 @@ def _choose_python(conf: SparkConf) -> None:
 
 def _jvm_settings(quick: bool) -> dict[str, str]:
     """The settings of the driver's JVM. Raises: UseError."""
-    # Not as the module is imported: executors have it at a relative path.
-    logging = Path(__file__).with_name("log4j2.properties").as_uri()
-    log_settings = f"-Dlog4j2.configurationFile={logging}"
-    java = [log_settings, _NO_SIGNALS, *(_QUICK_JVM if quick else ())]
+    java = [_NO_SIGNALS, *(_QUICK_JVM if quick else ())]
     memory = os.environ.get("VIZPUB_SPARK_MEMORY") or "2g"
     if not re.fullmatch(r"[1-9]\d*[kmgt]b?", memory, re.IGNORECASE | re.ASCII):
         raise UseError(f"VIZPUB_SPARK_MEMORY={memory} is not a size; write for example 4g or 512m")

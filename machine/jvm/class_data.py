@@ -138,7 +138,7 @@ def _name_with_size(path: Path) -> str:
 
 def make(folder: Path, listed: Path, java: Sequence[str]) -> None:
     """Make a folder's archive from a list of classes, unless it exists or is being made. Then
-    remove the least recently used kinds; a running Java keeps its mapped archive.
+    remove the archives used least recently; a running Java keeps the one that it has mapped.
     """
     from filelock import FileLock, Timeout
 
@@ -151,13 +151,20 @@ def make(folder: Path, listed: Path, java: Sequence[str]) -> None:
             if is_worth and has_room and not find_archive(folder):
                 _dump(new, listed, java)
                 new.replace(folder / _name_with_size(new))
-                kinds = sorted(folder.parent.iterdir(), key=lambda kind: kind.stat().st_mtime)
-                for kind in kinds[:-_KEPT]:
-                    shutil.rmtree(kind, ignore_errors=True)
+                _remove_unused(folder.parent)
         finally:
             # Also removes lists of killed processes, and those that are still being written.
             for path in (new, *folder.glob(_LISTS)):
                 path.unlink(missing_ok=True)
+
+
+def _remove_unused(kinds: Path) -> None:
+    """Remove the kinds that were last used before the newest archives were."""
+    used = {kind: kind.stat().st_mtime for kind in kinds.iterdir()}
+    of_archives = sorted(used[kind] for kind in used if find_archive(kind))
+    for kind, time_used in used.items():
+        if time_used < of_archives[-_KEPT:][0]:
+            shutil.rmtree(kind, ignore_errors=True)
 
 
 def _dump(new: Path, listed: Path, java: Sequence[str]) -> None:

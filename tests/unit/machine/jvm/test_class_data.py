@@ -175,11 +175,15 @@ def test_archive_is_not_made_if_not_worth_it(
 
 
 def test_archive_folders_used_least_recently_are_removed(data: ClassData, fresh: Path) -> None:
-    for age, name in enumerate(["two", "three", "four", "five"]):
-        (data.folder.parent / name).mkdir()
-        os.utime(data.folder.parent / name, (10**9 - age, 10**9 - age))
+    for age, name in enumerate(["two", "empty", "three", "four", "empty, too", "five"]):
+        kind = data.folder.parent / name
+        kind.mkdir()
+        if "empty" not in name:
+            (kind / "classes-0.jsa").touch()
+        os.utime(kind, (10**9 - age, 10**9 - age))
     make(data.folder, fresh, data.java)
-    assert {kind.name for kind in data.folder.parent.iterdir()} == {"one", "two", "three"}
+    kept = {kind.name for kind in data.folder.parent.iterdir()}
+    assert kept == {"one", "two", "empty", "three"}, "three archives, and what was used since"
     os.utime(data.folder, (0, 0))
     session(data)
     assert data.folder.stat().st_mtime > 10**9, "a use counts"
