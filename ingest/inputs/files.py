@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from vizpub.machine.modules import needing_extra
-from vizpub.model.errors import InputError
+from vizpub.model.errors import InputError, ServiceError
 from vizpub.runstore.stores.hdfs import FEW_ATTEMPTS
 
 NO_FILES_IN = "is a folder without files"
@@ -49,6 +49,10 @@ _AS_FILE = (
     "is kept meanwhile, for example: zcat trace.json.gz | vizpub ingest - --run NAME"
 )
 _WEB = ("http", "https")
+_GOOGLE = ("gs", "gcs")
+_GOOGLE_LIMIT = "retry_limit_seconds"
+_GOOGLE_LIMIT_S = 30
+"""Arrow's own limit is a quarter of an hour."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ def locate(path: str) -> tuple[fs.FileSystem, str]:
             f"{path}: {FROM_THE_WEB}, because it is read more than once",
             f"pipe it in: curl -fsSL '{path}' | vizpub ingest - --run NAME",
         )
+    if uri.scheme in _GOOGLE and _GOOGLE_LIMIT not in uri.query:
+        path += f"{'&' if uri.query else '?'}{_GOOGLE_LIMIT}={_GOOGLE_LIMIT_S}"
     try:
         if uri.scheme == "hdfs" and "://" in path:
             return _in_hdfs(uri.netloc), unquote(uri.path)
@@ -160,12 +166,18 @@ def _expand(path: str) -> ResolvedPath:
     filesystem, inside = locate(path)
     if isinstance(filesystem, fs.LocalFileSystem):
         return _expand_local(path, inside)
-    info = filesystem.get_file_info(inside)
+    try:
+        info = filesystem.get_file_info(inside)
+        is_file = info.type == fs.FileType.File
+        below = fs.FileSelector(inside, recursive=True, allow_not_found=True)
+        entries = [info] if is_file else filesystem.get_file_info(below)
+    except (OSError, RuntimeError) as error:  # the latter is hdfs-native's
+        raise ServiceError(
+            f"{path} cannot be reached ({error}): check the address and your credentials, or try "
+            "again"
+        ) from error
     if info.type == fs.FileType.NotFound:
         raise _no_such_path(path)
-    is_file = info.type == fs.FileType.File
-    below = fs.FileSelector(inside, recursive=True)
-    entries = [info] if is_file else filesystem.get_file_info(below)
     files = {_uri(path, e.path): _stamp_of_info(e) for e in entries if e.type == fs.FileType.File}
     return _check_not_empty(path, ResolvedPath(files, names_file=is_file))
 

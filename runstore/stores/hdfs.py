@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 _IS = "is-"
 """How the name begins that says which version is current."""
-FEW_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
-"""Of hdfs-native at each request, in some ten seconds; its own default takes three minutes."""
+FEW_ATTEMPTS = {
+    "dfs.client.failover.max.attempts": "4",
+    "dfs.client.failover.sleep.max.millis": "2000",
+}
+"""Of hdfs-native at each request, in some seven seconds; its own default takes three minutes."""
 _LISTS = 20
 """Tries to list what others remove meanwhile."""
 _REFUSED = re.compile("AccessControlException|InvalidToken|SaslError|GSSAPI|Kerberos", re.I)

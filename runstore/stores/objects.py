@@ -8,13 +8,16 @@ effect; then what the store has decides.
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from vizpub.model.errors import ServiceError
+from vizpub.model.progress import WAITS
 
 _T = TypeVar("_T")
 RANGE = 8 * 2**20
@@ -101,6 +104,7 @@ class Objects(ABC):
                     raise Changed(there) from error
                 if pause_s is None:
                     raise self._unavailable(error) from error
+                _announce_attempts(self.url)
                 time.sleep(pause_s)
         raise AssertionError
 
@@ -117,6 +121,7 @@ class Objects(ABC):
                     raise
                 if pause_s is None or self._is_refused(error):
                     raise self._unavailable(error) from error
+                _announce_attempts(self.url)
                 time.sleep(pause_s)
         raise AssertionError
 
@@ -136,3 +141,9 @@ class Objects(ABC):
     @abstractmethod
     def _unavailable(self, error: Exception) -> ServiceError:
         """The error for users."""
+
+
+@cache
+def _announce_attempts(url: str) -> None:
+    """Log once that requests are repeated."""
+    logging.getLogger(WAITS).info("%s does not answer, or answers with an error: trying again", url)

@@ -20,7 +20,9 @@ from tests.containers.engine import (
     pytest_runtest_makereport,
     started,
 )
+from tests.support.hdfs import one_cluster
 from tests.support.ingested import Store
+from tests.support.object_store import machine, one_server, server, url
 from vizpub.graphstore.server.address import Connection, from_environment
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
@@ -30,7 +32,7 @@ from vizpub.runstore.store import StoredRun
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["pytest_runtest_makereport"]
+__all__ = ["machine", "one_cluster", "one_server", "pytest_runtest_makereport", "server", "url"]
 
 Done = subprocess.CompletedProcess[str]
 

@@ -26,26 +26,14 @@ import pytest
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.integration.test_store_commands import write_reports
-from tests.support.hdfs import one_cluster
 from tests.support.ingested import TRACES, Store
 from tests.support.installed import install_into
-from tests.support.object_store import (
-    Machine,
-    S3Server,
-    Server,
-    check_objects,
-    machine,
-    one_server,
-    server,
-    url,
-)
+from tests.support.object_store import Machine, S3Server, Server, check_objects
 from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores.place import folder_of, store_of
-
-__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 

@@ -16,17 +16,7 @@ from tests.integration.test_cluster import QUICK, check_same, java_home
 from tests.integration.test_store_commands import write_reports
 from tests.support.ingested import ingest
 from tests.support.kubernetes import Kubernetes, serving
-from tests.support.object_store import (
-    BUCKET,
-    Machine,
-    S3Server,
-    check_objects,
-    in_s3,
-    machine,
-    one_server,
-    server,
-    url,
-)
+from tests.support.object_store import BUCKET, Machine, S3Server, check_objects, in_s3
 from tests.support.project import ROOT
 from vizpub.runstore.store import open_run
 from vizpub.runstore.stores.s3 import S3Objects
@@ -34,7 +24,6 @@ from vizpub.runstore.stores.s3 import S3Objects
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_server", "server", "url"]
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 MANIFEST = (ROOT / "docker/kubernetes.yaml").read_text("utf-8")

@@ -15,7 +15,7 @@ import pytest
 import vizpub.ingest.measures.percolation
 from tests.support.faults import stopping
 from tests.support.ingested import copied
-from tests.support.object_store import Machine, in_s3, machine, one_server, server, url
+from tests.support.object_store import Machine, in_s3
 from tests.support.words import naming
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
@@ -36,7 +36,6 @@ from vizpub.runstore.stores.place import RunPlace, store_of_run
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
-__all__ = ["machine", "one_server", "server", "url"]
 pytestmark = pytest.mark.spark
 
 GAMMA = 0.4

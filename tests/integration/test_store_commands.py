@@ -12,32 +12,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.graph.conftest import Calls
+from tests.support.explored import exploring
 from tests.support.few import few
-from tests.support.hdfs import one_cluster
 from tests.support.ingested import ingest, ingested
 from tests.support.newcomers import called
-from tests.support.object_store import (
-    Fault,
-    Machine,
-    Server,
-    in_s3,
-    machine,
-    one_server,
-    server,
-    url,
-)
+from tests.support.object_store import Fault, Machine, Server, in_s3
+from vizpub.graphstore.server.address import Connection
 from vizpub.ingest.pipeline import settling_request
 from vizpub.model.errors import RunLocked, ServiceError
 from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores.copying import copy_run
-from vizpub.runstore.stores.place import store_of
+from vizpub.runstore.stores.place import folder_of, store_of
 from vizpub.runstore.writer import remove_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 
 FAULTS: tuple[Fault, ...] = ("503", "slow-down", "cut", "lost", "half")
 QUESTIONS = (
@@ -70,6 +62,34 @@ def test_questions_get_the_same_answers_from_a_store(
             written = {p.name: p.stat().st_size for p in out.rglob("*") if p.suffix == ".csv"}
             answers.append((printed, written))
         assert answers[0] == answers[1], question
+
+
+@pytest.mark.neo4j
+@pytest.mark.long
+def test_run_of_a_store_is_loaded_and_equal_to_its_copy(
+    moved: StoredRun, url: str, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in Calls(Path(), neo4j_server).environment.items():
+        monkeypatch.setenv(name, value)
+    commands = ("neo4j load lab", "neo4j verify lab --full", "runs remove lab --yes")
+    for words in commands:
+        done = called("--workspace", url, *words.split())
+        assert done.returncode == 0, done.stderr
+    assert called("--workspace", url, "neo4j", "verify", "lab").returncode != 0
+
+
+def test_page_of_a_store_shows_what_that_of_a_folder_shows(
+    gossipsub: StoredRun, moved: StoredRun, url: str
+) -> None:
+    answers = []
+    for folder, run in ((gossipsub.directory.parents[1], gossipsub.name), (folder_of(url), "lab")):
+        with exploring(folder) as explorer:
+            assert run in {listed["run"] for listed in explorer.ask("/api/runs").json()["runs"]}
+            overlay = explorer.ask(f"/api/runs/{run}/overlay").arrays()
+            tables = explorer.ask(f"/api/runs/{run}/tables").json()
+            answers.append(({name: [*values] for name, values in overlay.items()}, tables))
+    assert answers[0] == answers[1]
+    assert answers[0][0]
 
 
 @in_s3

@@ -20,16 +20,8 @@ import pytest
 from tests.integration.test_append import same_tables
 from tests.integration.test_store_commands import write_reports
 from tests.support.faults import LARGE
-from tests.support.hdfs import one_cluster
 from tests.support.ingested import ingest
-from tests.support.object_store import (
-    Machine,
-    check_objects,
-    machine,
-    one_server,
-    server,
-    url,
-)
+from tests.support.object_store import Machine, check_objects
 from tests.support.project import ROOT
 from vizpub.ingest.spark import scale
 from vizpub.model.errors import RunNotComplete, UnknownName
@@ -38,7 +30,6 @@ from vizpub.runstore.store import StoredRun, open_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 STAGES = ("read", "names", "periods", "messages", "metrics", "finish")

@@ -18,20 +18,10 @@ from tests.integration.test_cluster import (
 )
 from tests.integration.test_store_commands import write_reports
 from tests.support import yarn
-from tests.support.hdfs import one_cluster
-from tests.support.object_store import (
-    Machine,
-    Server,
-    check_objects,
-    in_hdfs,
-    machine,
-    server,
-    url,
-)
+from tests.support.object_store import Machine, Server, check_objects, in_hdfs
 from vizpub.runstore.store import open_run
 from vizpub.runstore.stores.place import folder_of, store_of
 
-__all__ = ["machine", "one_cluster", "server", "url"]
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 SETTINGS = {

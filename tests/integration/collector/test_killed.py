@@ -17,15 +17,7 @@ from tests.integration.collector.test_batches import START, Record, reports_of
 from tests.integration.test_append import same_tables
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
-from tests.support.object_store import (
-    Machine,
-    check_objects,
-    in_s3,
-    machine,
-    one_server,
-    server,
-    url,
-)
+from tests.support.object_store import Machine, check_objects, in_s3
 from tests.support.words import tells
 from vizpub.cli.main import app
 from vizpub.reports.client import Reporter
@@ -33,7 +25,6 @@ from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import remove_run
 
-__all__ = ["machine", "one_server", "server", "url"]
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 

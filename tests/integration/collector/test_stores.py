@@ -12,8 +12,7 @@ import pytest
 
 from tests.integration.collector.test_batches import START, Live, reports_of
 from tests.integration.test_append import same_tables
-from tests.support.hdfs import one_cluster
-from tests.support.object_store import Fault, Machine, Server, machine, one_server, server, url
+from tests.support.object_store import Fault, Machine, Server
 from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import ServiceError, UnknownName
 from vizpub.runstore.store import open_run
@@ -21,7 +20,6 @@ from vizpub.runstore.store import open_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["machine", "one_cluster", "one_server", "server", "url"]
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 FAULTS: tuple[Fault, ...] = ("503", "cut", "lost", "half", "expired")
 

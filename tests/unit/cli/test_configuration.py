@@ -16,6 +16,8 @@ from tests.support.permissions import as_a_user
 from tests.support.words import tells, unknown
 from vizpub.cli.configuration import SERVICES
 from vizpub.cli.main import app
+from vizpub.runstore.stores.place import STORES, store_of
+from vizpub.runstore.stores.s3 import S3Objects
 
 Call = Callable[..., Result]
 NEO4J = ("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWORD", "NEO4J_PASSWORD_FILE")
@@ -163,6 +165,20 @@ def test_services_of_the_file_reach_the_commands_for_the_call_only(
     secret.chmod(0o644)
     refused = vizpub("query", "runs")
     assert (refused.exit_code, f"chmod 600 {secret}" in refused.stderr) == (2, True)
+
+
+def test_store_of_the_file_is_asked(
+    vizpub: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "stores.toml"
+    file.write_text("s3-endpoint = 'http://127.0.0.1:1'\ns3-region = 'eu-west-1'\n")
+    words = ("--config", str(file), "--workspace", "s3://bucket/study", "config", "show")
+    assert vizpub(*words).exit_code == 0
+    (folder,) = (tmp_path / "cache" / STORES).iterdir()
+    assert store_of(folder) == S3Objects("bucket", "study", "http://127.0.0.1:1", "eu-west-1")
 
 
 def test_login_of_the_file_is_not_sent_to_the_server_of_the_environment(

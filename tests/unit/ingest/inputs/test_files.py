@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from pyarrow import fs
@@ -24,8 +26,9 @@ from vizpub.ingest.inputs.files import (
     NO_SUCH_PATH,
     check_unchanged,
     find_files,
+    locate,
 )
-from vizpub.model.errors import InputError
+from vizpub.model.errors import InputError, ServiceError
 
 
 @pytest.fixture(autouse=True)
@@ -262,6 +265,41 @@ def test_address_of_no_name_node_is_an_error(uri: str, monkeypatch: pytest.Monke
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     with pytest.raises(InputError, match=naming(uri)):
         files(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "hdfs://127.0.0.1:1/a.csv",
+        pytest.param(
+            "s3://bucket/a.csv?scheme=http&endpoint_override=127.0.0.1:1&region=eu-west-1",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_store_that_is_away_is_an_error_that_names_it(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "vizpub.ingest.inputs.files.FEW_ATTEMPTS", {"dfs.client.failover.max.attempts": "0"}
+    )
+    with pytest.raises(ServiceError, match=naming(uri, "cannot be reached")):
+        find_files([uri])
+
+
+@pytest.mark.parametrize(
+    ("uri", "limit_s"),
+    [
+        ("gs://bucket/a%20b", 30),
+        ("gs://b/a?project_id=x", 30),
+        ("gs://b/a?retry_limit_seconds=7", 7),
+    ],
+)
+def test_store_of_google_has_half_a_minute_to_answer(uri: str, limit_s: int) -> None:
+    filesystem, path = locate(uri)
+    assert path == unquote(urlsplit(uri).netloc + urlsplit(uri).path)
+    _, (settings,) = filesystem.__reduce__()  # no attribute tells the limit
+    assert settings["retry_time_limit"] == timedelta(seconds=limit_s)
 
 
 @pytest.mark.parametrize("uri", ["http://host/a.csv", "HTTPS://host/a.csv?x=1"])

@@ -163,14 +163,16 @@ def test_run_is_written_read_elsewhere_and_removed(machine: Machine) -> None:
 
 
 def test_name_node_that_is_away_is_an_error_that_names_it(
-    server: Cluster, monkeypatch: pytest.MonkeyPatch
+    server: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(objects, "_PAUSES_S", ())
+    caplog.set_level("INFO")
+    monkeypatch.setattr(objects, "_PAUSES_S", (0.01, 0.01))
     monkeypatch.setattr(
-        "vizpub.runstore.stores.hdfs.FEW_ATTEMPTS", {"dfs.client.failover.max.attempts": "1"}
+        "vizpub.runstore.stores.hdfs.FEW_ATTEMPTS", {"dfs.client.failover.max.attempts": "0"}
     )
     with pytest.raises(ServiceError, match=r"hdfs://127\.0\.0\.1:1/ws .*refused"):
         HdfsObjects("127.0.0.1:1", "ws").find("a")
+    assert [r.getMessage().partition(" ")[0] for r in caplog.records] == ["hdfs://127.0.0.1:1/ws"]
 
 
 def test_refusal_is_no_reason_to_try_again(
