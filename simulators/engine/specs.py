@@ -127,7 +127,8 @@ def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
         text = f"0{raw}" if is_point_first else raw
         value = msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
-        if re.fullmatch(r"[0-9]{10,}", str(raw)):
+        # Words with a bound above are better: their maximum is another one.
+        if re.fullmatch(r"[0-9]{10,}", str(raw)) and "at least" in _words(field.type):
             raise UseError(f"{name} {raw}: the maximum is {MOST:,}") from None
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):

@@ -88,13 +88,15 @@ def _with_scales(
     """
     import pyarrow as pa
 
+    from vizpub.model.wording import shorten
+
     peers, links = snapshot
     scales: list[tuple[str, dict[int, float | None]]] = []
     if len(drawing.peer or ()) + len(metrics) > 2:
         raise UseError(TWO_SCALES)
     for name in drawing.peer or ():
         hops = hops_from(run.peer_index(name), links)
-        scales.append((f"hops from {name}", hops))
+        scales.append((f"hops from {shorten(name)}", hops))
     if metrics:
         from vizpub.analytics.comparison.layers import RunOfLayers
         from vizpub.questions.run import Where
