@@ -7,6 +7,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -q
 # Each test process has a Spark and a Neo4j of its own, some 3 GB, and waits for them half of its
 # time: three processes keep two processors busy, if there is enough memory.
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
@@ -139,7 +140,8 @@ bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spar
 	(on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
 	@echo "Setting up .venv with $(PYTHON) (1.9 GB: a minute and the download, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes \
-		-r requirements.lock
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -q -e .
+	@awk '/^[a-z]/ {n++} {print >".venv/half-" n % 2 ".lock"}' requirements.lock  # for two processors
+	@for half in .venv/half-*.lock; do $(PIP) --no-deps --require-hashes -r $$half & done; wait
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
