@@ -36,7 +36,9 @@ def _measure(
 ) -> None:
     """As ingest measures a run whose source reports only its overlay and subscriptions."""
     shutil.rmtree(out, ignore_errors=True)
-    periods = {path.stem: dataset([path]) for path in versions.glob("*.parquet")}
+    periods = {
+        path.stem: dataset([path], table(path.stem).arrow) for path in versions.glob("*.parquet")
+    }
     peers = periods["presence"].count_rows()
     numbers = pa.array(range(peers), pa.int32())
     tables = periods | {"peers": pa.table({"peer": numbers, "is_reporter": pa.repeat(True, peers)})}

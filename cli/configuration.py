@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,16 +78,6 @@ class Configuration:
         table[parameter.name] = value
         name = full_name(path, parameter)
         self.values[name], self.origins[name] = value, origin
-
-    @contextmanager
-    def in_environment(self) -> Iterator[None]:
-        """Set the variables of the services for the length of the block."""
-        os.environ.update(self.variables)
-        try:
-            yield
-        finally:
-            for name in self.variables:
-                os.environ.pop(name, None)
 
 
 def configuration(ctx: typer.Context) -> Configuration:

@@ -60,6 +60,7 @@ from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE, HelpfulCommand
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
+from vizpub.machine.environment import environment
 from vizpub.model.errors import UnknownName, UseError, VizpubError
 from vizpub.model.progress import WAITS
 from vizpub.runstore.leftovers import sweep
@@ -253,7 +254,7 @@ def vizpub(
     if not messages.debug and not logging.getLogger().handlers:
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
-    ctx.with_resource(configuration(ctx).in_environment())
+    ctx.with_resource(environment(configuration(ctx).variables))
     workspace = folder_of(workspace, s3.s3_endpoint, s3.s3_region)
     ctx.obj = Settings(
         workspace,

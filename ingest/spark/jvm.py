@@ -12,8 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from vizpub.machine.environment import environment
 from vizpub.machine.files import replacing
 from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.machine.jvm.class_data import ClassData, kind_of
@@ -74,7 +74,7 @@ class Jvm:
             raise
         finally:
             rmtree(self.connection_file.parent, ignore_errors=True)
-        with gateway_variables(port, secret):
+        with environment(gateway_variables(port, secret)):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes with this process.
         SparkContext._gateway.proc = self.process  # type: ignore[union-attr]
@@ -157,13 +157,6 @@ def _spark_environment(spark: Path) -> dict[str, str]:
     }
 
 
-@contextmanager
-def gateway_variables(port: int, secret: str) -> Iterator[None]:
-    """Tell PySpark, by environment variables, of a JVM that it is to use."""
-    variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            del os.environ[name]
+def gateway_variables(port: int, secret: str) -> dict[str, str]:
+    """Return the environment variables that tell PySpark of a JVM that it is to use."""
+    return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}

@@ -31,6 +31,7 @@ from vizpub.ingest.spark.cluster import (
 )
 from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
+from vizpub.machine.environment import environment
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.machine.locks import OF_SPARK, own_folder
 from vizpub.model.errors import (
@@ -160,19 +161,18 @@ def _ensure_jvm(master: str | None, settings: dict[str, str]) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_running():
         return
-    # No flag of Java's: what is kept for a command (start_jvm) would hold for this folder only.
-    log_settings = Path(__file__).with_name("log4j2.properties").absolute().as_uri()
-    os.environ.setdefault("LOG4J_CONFIGURATION_FILE", log_settings)
-    java = find_java()
-    jvm = start_jvm(java, settings) if is_local(master) else None
-    from pyspark import SparkConf, SparkContext  # while Java starts
+    java, logging = find_java(), Path(__file__).with_name("log4j2.properties").absolute().as_uri()
+    # No flag of Java's: what start_jvm keeps for a command would hold for this folder only.
+    with environment({"LOG4J_CONFIGURATION_FILE": logging}):
+        jvm = start_jvm(java, settings) if is_local(master) else None
+        from pyspark import SparkConf, SparkContext  # while Java starts
 
-    import_module("pandas")  # PySpark does before it makes a frame
+        import_module("pandas")  # PySpark does before it makes a frame
 
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    if not (jvm and jvm.connect(conf)):
-        os.environ["JAVA_HOME"] = str(spark_java_home(java))
-        SparkContext._ensure_initialized(conf=conf)
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        if not (jvm and jvm.connect(conf)):
+            os.environ["JAVA_HOME"] = str(spark_java_home(java))
+            SparkContext._ensure_initialized(conf=conf)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from vizpub.ingest.spark.staying import (
     configured_elsewhere,
     lease_session,
 )
+from vizpub.machine.environment import environment
 from vizpub.model.errors import UseError
 
 UNUSED = "the running session is not used"
@@ -103,7 +104,7 @@ def _attach(leased: SessionLease) -> SparkSession | None:
 
 
 def _gateway(leased: SessionLease) -> Any:
-    with gateway_variables(leased.port, leased.secret):
+    with environment(gateway_variables(leased.port, leased.secret)):
         return launch_gateway()  # type: ignore[no-untyped-call]
 
 
