@@ -52,6 +52,8 @@ class RemoteRun:
     """The version of run.json that a commit replaces; null = there is none."""
     complete: bool = False
     """True if run.json there is of a complete run, or cannot be read."""
+    _unswept: Manifest | None = None
+    """The complete run, until this writer has removed what it does not name."""
 
     @property
     def _top(self) -> str:
@@ -72,6 +74,7 @@ class RemoteRun:
             try:
                 manifest = read_manifest(self.directory, text=found.content)
                 self.complete = manifest.complete
+                self._unswept = manifest if manifest.complete else None
             except StoreBroken:  # who replaces it, does not need it
                 self.complete = True
         if found and self.complete:
@@ -124,15 +127,18 @@ class RemoteRun:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
-        self.complete = True
-        kept = list_files(manifest) | {*manifest.let_go}
+        self.complete, self._unswept = True, None
         with suppress(RunLocked, ServiceError):  # the run is there, and the next writer removes it
-            self._delete(
-                listed.name
-                for listed in there.values()
-                if _epoch(listed, self._top) <= self.claim.content.epoch
-                and kept.isdisjoint(_path(listed, self._top))
-            )
+            self._delete(self._leftovers(manifest, there.values()))
+
+    def sweep(self) -> None:
+        """Remove what a writer has left that was killed behind its commit, unless this one has
+        committed. It takes a commit, too: an earlier writer can make its own until then.
+        """
+        with suppress(RunLocked, ServiceError):
+            if self._unswept and (left := self._leftovers(self._unswept, self._files())):
+                self._commit(self._unswept)
+                self._delete(left)
 
     def write_log(self) -> None:
         """Write the log of the run, if the run is there."""
@@ -154,7 +160,7 @@ class RemoteRun:
         self.claim.renew()
         if self.version is not None:
             self._commit(Manifest(self.directory.name, "", (), {}))
-        self.complete = False
+        self.complete, self._unswept = False, None
         last = {f"{self._top}/{FILE}", self.claim.name}
         names = [listed.name for listed in self.store.walk(self._top)]
         self._delete(name for name in names if name not in last)
@@ -181,6 +187,16 @@ class RemoteRun:
         known = {f"{self._top}/{name}" for name in (FILE, JOURNAL, COLLECTOR)} | {self.claim.name}
         return (one for one in self.store.walk(self._top) if one.name not in known)
 
+    def _leftovers(self, manifest: Manifest, there: Iterable[Listed]) -> list[str]:
+        """The files of this writer and of earlier ones that a run does not name."""
+        kept = list_files(manifest) | {*manifest.let_go}
+        return [
+            listed.name
+            for listed in there
+            if _epoch(listed, self._top) <= self.claim.content.epoch
+            and kept.isdisjoint(_path(listed, self._top))
+        ]
+
     def _delete(self, names: Iterable[str]) -> None:
         if names := [*names]:
             self.claim.renew()
@@ -202,6 +218,7 @@ def claiming(directory: Path) -> Iterator[RemoteRun | None]:
         try:
             yield run
             run.write_log()
+            run.sweep()
         finally:
             if run.version is None:
                 run.forget_claim()

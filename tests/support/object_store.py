@@ -280,5 +280,5 @@ def check_objects(run: StoredRun) -> None:
     }
     kept = tuple(f"{top}/{name}" for name in manifest.let_go)
     there = {one.name for one in store.walk(f"{top}/data")}
-    assert {name for name in there if not name.startswith(kept)} == named
+    assert sorted(name for name in there if not name.startswith(kept)) == sorted(named)
     assert [one.name for one in store.walk("") if not one.name.startswith("runs/")] == []

@@ -18,7 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.few import few
-from tests.support.object_store import Fault, Machine, Server, in_s3, ingest_links, object_of
+from tests.support.object_store import (
+    Fault,
+    Machine,
+    Server,
+    check_objects,
+    in_s3,
+    ingest_links,
+    object_of,
+)
 from tests.support.reserved import Reserved
 from tests.support.tables import EMPTY, add, links, write
 from vizpub.collector.place import CollectionPlace
@@ -444,3 +452,23 @@ class TestFaults:
         monkeypatch.setattr(objects, "_PAUSES_S", ())
         with server.failing(lambda _: "cut"), pytest.raises(ServiceError, match=server.top()):
             run_names(workspace)
+
+
+def test_files_of_a_writer_that_ended_behind_its_commit_are_removed_by_the_next(
+    machine: Machine, server: Server
+) -> None:
+    """Although it commits nothing: an append of what the run has, for one."""
+    ingest_links(machine("here"), links(100, seed=1))
+    run = open_run(machine("here"), "monday")
+    store = store_of_run(run.directory)
+    assert store
+    store.put("runs/monday/data/links/00000000000-dead/a.parquet", Path(__file__))
+    with claiming(run.directory):
+        pass
+    check_objects(run)
+    before = store.find(f"runs/monday/{FILE}")
+    with server.counting() as requests, claiming(run.directory):
+        pass
+    assert store.find(f"runs/monday/{FILE}") == before, "nothing was left, so nothing is written"
+    assert not any(object_of(request) == f"PUT {FILE}" for request in requests)
+    assert open_run(machine("elsewhere"), "monday").read("links").num_rows == 100
