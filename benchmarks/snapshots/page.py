@@ -36,6 +36,8 @@ _NAMES = {
     "tglib": "TGLib",
     "duckdb": "DuckDB",
 }
+_LIBRARIES = ("numba", "vizpub", "pyspark", "pyarrow")
+"""Of ours; their versions are locked."""
 
 
 def write_page() -> None:
@@ -75,7 +77,7 @@ def _row(task: str, program: str, outcome: Json) -> tuple[float, list[str]]:
     name = _NAMES.get(program, program)
     if "failed" in outcome:
         return float("inf"), [name, *("–",) * 4, f"failed: {outcome['failed'].strip()}"]
-    name += "".join(f" {v}" for p, v in outcome["versions"].items() if p not in ("numba", "vizpub"))
+    name += "".join(f" {v}" for p, v in outcome["versions"].items() if p not in _LIBRARIES)
     facts = outcome["facts"]
     # Those that measure one snapshot after the other would take so many times as long for all.
     times = facts.get("total", 1) / facts.get("intervals", 1) if task == "metrics" else 1
