@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from io import BytesIO
+from io import BytesIO, RawIOBase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -196,11 +196,14 @@ class HdfsObjects(Objects):
         options = WriteOptions(overwrite=True, create_parent=create_parent)
         with BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
             writer = self._client.create(path, options)
-            while part := file.read(RANGE):
-                writer.write(part)
-            if file.tell():
-                writer.hsync()
-            writer.close()
+            try:
+                while part := file.read(RANGE):
+                    writer.write(part)
+                if file.tell():
+                    writer.hsync()
+                writer.close()
+            finally:  # else Python closes it once more as it is freed, and prints what goes wrong
+                RawIOBase.close(writer)
 
 
 def _name_of(status: FileStatus) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,22 +81,25 @@ class _Client:
         self.at.request(f"DELETE {path}", lambda: self.inner.delete(path, recursive))
 
 
-@dataclass
-class _File:
+@dataclass(eq=False)
+class _File(RawIOBase):
     at: Cluster
     path: str
     inner: Any
 
+    def __del__(self) -> None:
+        RawIOBase.close(self.inner)
+
     def __len__(self) -> int:
         return len(self.inner)
 
-    def read(self) -> bytes:
+    def read(self) -> bytes:  # type: ignore[override]
         return self.at.request(f"READ {self.path}", self.inner.read)
 
     def read_range(self, start: int, size: int) -> bytes:
         return self.at.request(f"READ {self.path}", lambda: self.inner.read_range(start, size))
 
-    def write(self, part: bytes) -> None:
+    def write(self, part: bytes) -> None:  # type: ignore[override]
         self.at.request(f"WRITE {self.path}", lambda: self.inner.write(part))
 
     def hsync(self) -> None:
