@@ -57,7 +57,7 @@ pictures: .venv/ready ## Draw the pictures of the docs again, by the commands of
 
 test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
 	@failed=; \
-	$(PYTEST) --resume=$(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
+	$(PYTEST) -n $$(( $(TEST_PROCESSES) + 1 )) --resume=$(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
 	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume=$(LEDGER).container.txt \
 		-m "not long" $(IN_CONTAINER) || failed=1; \
 	for python in $$(.ci/pythons); do .ci/wheel $$python tests/unit || failed=1; done; \

@@ -87,8 +87,6 @@ class RemoteRun:
             if found and manifest and manifest.collection:  # its name is taken
                 durable.make_directory(self.directory)
                 durable.write(self.directory / FILE, found.content.decode())
-        if manifest and manifest.complete and (aged := _aged(manifest)):
-            self._delete(o.name for o in self._files() if aged & {*_path(o, self._top)})
 
     def reserve(self, manifest: Manifest) -> None:
         """Let other machines see that the name is taken, in place of what was not complete.
@@ -132,8 +130,9 @@ class RemoteRun:
             self._delete(self._leftovers(manifest, there.values()))
 
     def sweep(self) -> None:
-        """Remove what a writer has left that was killed behind its commit, unless this one has
-        committed. It takes a commit, too: an earlier writer can make its own until then.
+        """Remove what a commit has let go and what a writer has left that was killed behind its
+        own, unless this one has committed. It takes a commit, too: an earlier writer can make its
+        own until then.
         """
         with suppress(RunLocked, ServiceError):
             if self._unswept and (left := self._leftovers(self._unswept, self._files())):
@@ -188,8 +187,8 @@ class RemoteRun:
         return (one for one in self.store.walk(self._top) if one.name not in known)
 
     def _leftovers(self, manifest: Manifest, there: Iterable[Listed]) -> list[str]:
-        """The files of this writer and of earlier ones that a run does not name."""
-        kept = list_files(manifest) | {*manifest.let_go}
+        """The files of this writer and of earlier ones that no reader of a run can need."""
+        kept = list_files(manifest) | {*keep_young(manifest.let_go)}
         return [
             listed.name
             for listed in there
@@ -271,11 +270,6 @@ def _is_outdated(directory: Path, manifest: Manifest | None) -> bool:
         return bool(collection)
     except StoreBroken:
         return True
-
-
-def _aged(manifest: Manifest) -> set[str]:
-    """The directories and files that a run let go, and no reader can need."""
-    return {*manifest.let_go} - {*keep_young(manifest.let_go)}
 
 
 def _path(listed: Listed, top: str) -> tuple[str, str]:

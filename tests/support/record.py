@@ -1,6 +1,7 @@
 """The record of the tests: for each of them, its seconds and what of the project it touches.
 
-`pytest --record` writes it, `tests/support/selection.py` reads it. A test touches a file if it
+`pytest --record` writes it, `tests/support/selection.py` reads it. As a script with ledgers of the
+long ring, which watches nothing, it records the seconds of their tests. A test touches a file if it
 calls a function of the file or opens it, in any process (`tests/support/watched/`). What happens in
 a fixture of a module or of the session counts for every test that uses the fixture.
 """
@@ -12,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
@@ -207,6 +209,20 @@ def touched_in(folders: Iterable[Path]) -> dict[str, set[str]]:
     return {key: set().union(*(own[each] for each in _closure(key, uses))) for key in uses[""]}
 
 
+def lines_of(ledger: Path) -> list[str]:
+    """For each test that passed: its name, the key that it is recorded as, its seconds."""
+    return ledger.read_text("utf-8").splitlines()
+
+
+def seconds_in(ledgers: Iterable[Path]) -> dict[str, float]:
+    """The seconds of each key in the ledgers."""
+    seconds: dict[str, float] = defaultdict(float)
+    for line in (line for ledger in ledgers for line in lines_of(ledger)):
+        _, key, own = line.split("\t")
+        seconds[key] += float(own)
+    return seconds
+
+
 def _closure(key: str, uses: dict[str, set[str]]) -> set[str]:
     reached, left = {key}, [key]
     while left:
@@ -214,3 +230,9 @@ def _closure(key: str, uses: dict[str, set[str]]) -> set[str]:
         reached |= new
         left.extend(new)
     return reached
+
+
+if __name__ == "__main__":
+    record = Record.read()
+    record.renew(Record(record.commit, seconds_in(map(Path, sys.argv[1:]))))
+    record.write()

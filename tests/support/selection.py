@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import PACKAGES, ROOT, real
-from tests.support.record import Notes, Record, Recorder, key_of
+from tests.support.record import Notes, Record, Recorder, key_of, lines_of
 
 SLICES = 60
 CHUNK_S, SLICE_S, TOUCHED_S = 60.0, 90.0, 30.0
@@ -236,7 +236,7 @@ def _passed(config: pytest.Config) -> set[str]:
     if hasattr(config, "workerinput"):
         return set(config.workerinput.get("passed", ()))
     path = Path(config.getoption("--resume") or "")
-    return set(path.read_text("utf-8").splitlines()) if path.is_file() else set()
+    return {line.partition("\t")[0] for line in lines_of(path)} if path.is_file() else set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -262,8 +262,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 class Ledger:
-    """Adds each test that ended well to a file, as it ends; what was killed is run again. Failures
-    stand beside it long before pytest prints them.
+    """Adds each test that ended well to a file, as it ends, with what it is recorded as and its
+    seconds; what was killed is run again. Failures stand beside it long before pytest prints them.
     """
 
     def __init__(self, path: Path, passed: set[str]) -> None:
@@ -271,6 +271,7 @@ class Ledger:
         self._path = path
         self._passed = sorted(passed)
         self._outcomes: dict[str, set[str]] = defaultdict(set)
+        self._seconds: dict[str, float] = defaultdict(float)
         self._began = time.time()
 
     @pytest.hookimpl(optionalhook=True)
@@ -279,12 +280,14 @@ class Ledger:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._outcomes[report.nodeid].add(report.outcome)
+        self._seconds[report.nodeid] += report.duration
         if report.failed:
             with self._path.with_suffix(".failures").open("a", encoding="utf-8") as file:
                 file.write(f"{report.nodeid}\n{report.longreprtext}\n\n")
         if report.when == "teardown" and "failed" not in self._outcomes[report.nodeid]:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{report.nodeid}\n")
+                seconds = self._seconds[report.nodeid]
+                file.write(f"{report.nodeid}\t{key_of(report)}\t{seconds:.2f}\n")
 
     def pytest_sessionfinish(self) -> None:
         """Writes the result beside the ledger: a line of JSON for each run."""

@@ -16,7 +16,7 @@ import pytest
 from tests.support import selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
-from tests.support.record import WATCHED, Record, touched_in
+from tests.support.record import WATCHED, Record, seconds_in, touched_in
 from tests.support.scheduling import NEW_S, cost_of_files, size_of, turn_of
 from tests.support.skips import judged
 
@@ -228,12 +228,13 @@ class TestLedger:
     def test_ledger_keeps_what_passed_and_a_failure_is_run_again(self, tmp_path: Path) -> None:
         path = tmp_path / "long" / "c0ffee.txt"
         ledger = selection.Ledger(path, {"a.py::before"})
-        for test, outcome in (("a.py::good", "passed"), ("a.py::bad", "failed")):
+        for test, outcome in (("a.py::good[1]", "passed"), ("a.py::bad", "failed")):
             for when in ("setup", "call", "teardown"):
                 result = outcome if when == "call" else "passed"
                 ledger.pytest_runtest_logreport(report(test, when, result))
         ledger.pytest_sessionfinish()
-        assert path.read_text() == "a.py::good\n"
+        assert path.read_text() == "a.py::good[1]\ta.py::good\t0.75\n"
+        assert seconds_in([path, path]) == {"a.py::good": 1.5}
         assert path.with_suffix(".failures").read_text().startswith("a.py::bad\nwhy\n")
         result = json.loads(path.with_suffix(".json").read_text())
         assert (result["tests"], result["passed before"], result["failed"]) == (2, 1, ["a.py::bad"])
@@ -248,4 +249,4 @@ class TestLedger:
 
 def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
     text = "why" if outcome == "failed" else None
-    return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, text, when)
+    return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, text, when, duration=0.25)
