@@ -50,12 +50,15 @@ IN_CONTAINER := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_settings_block_load_csv \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
+FRESH_IMAGES = if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
+	$(BIN)/python docker/images.py; fi
 LEDGER = .long/$$(git rev-parse HEAD)
 
 pictures: .venv/ready ## Draw the pictures of the docs again, by the commands of their pages
 	@$(BIN)/python -m tests.support.gallery
 
 test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
+	@$(FRESH_IMAGES)
 	@failed=; \
 	$(PYTEST) -n $$(( $(TEST_PROCESSES) + 1 )) --resume=$(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
 	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume=$(LEDGER).container.txt \
@@ -103,8 +106,7 @@ release: .venv/ready committed ## Make everything of a release in dist/: VERSION
 
 # Without an engine all are skipped, with the reason; with REQUIRE_CONTAINERS=1 that is a failure.
 test-containers: .venv/ready ## Run the quick tests of the images, rebuilt if they changed (needs Docker)
-	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
-		$(BIN)/python docker/images.py; fi
+	@$(FRESH_IMAGES)
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS) tests/containers
 
 # The layout of the project, and the pages that list what there is.

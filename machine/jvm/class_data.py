@@ -193,7 +193,7 @@ def _run(command: Sequence[str]) -> None:
 if __name__ == "__main__":
     import psutil
 
-    os.nice(10)
+    os.nice(5)
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(int(sys.argv[3]))
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:

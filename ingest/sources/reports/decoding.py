@@ -47,7 +47,7 @@ from vizpub.reports.fields import Kind as Grammar
 from vizpub.reports.files import parse, strict_json, unknown_fields
 from vizpub.reports.records import Report, RunHeader
 
-_MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
+_MOST_LINES, _MOST_BYTES = 1 << 15, 16 * 2**20
 _encode = msgspec.json.Encoder().encode
 
 

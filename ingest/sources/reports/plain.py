@@ -1,24 +1,30 @@
 """Plainly spelled reports, found among many lines at once by one regular expression.
 
-Nearly all lines that programs write are plain: they have no escapes, nulls or unknown fields. The
-expression is made from the grammar, and matches nothing that the contract refuses. All other lines
-go to the decoders of vizpub.ingest.sources.reports.decoding.
+Nearly all lines that programs write are plain: they have no escapes, nulls or unknown fields, and
+their fields are in one order. The expression for this order is made from the grammar, and matches
+nothing that the contract refuses. Another one matches lines in any order. All other lines go to the
+decoders of vizpub.ingest.sources.reports.decoding.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics.steps import open_database
-from vizpub.model.arrays import Bools, Integers
+from vizpub.model.arrays import Bools
 from vizpub.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
 from vizpub.reports.fields import Kind as Grammar
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 FEW = 256
 """Fewer lines than these are read faster one by one."""
@@ -27,16 +33,18 @@ _NAME = r'"[^"\\\x00-\x1f\x7f-\x{9f}]+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})?"
 """A number that a double holds."""
 _SPACE = r"[ \t\r]*"
+_NOTHING = "$x^"
 _MOST_GAUGES = next(of.most for of in REPORT.fields.values() if isinstance(of, Numbers))
 _FACTS = """
-    SELECT
-        unnest(json_transform(
-            text, '{"run": "VARCHAR", "peer": "VARCHAR", "interval": "BIGINT", "seq": "BIGINT"}'
-        )),
-        json_keys(text) AS names
+    SELECT unnest(json_transform(
+        text, '{"run": "VARCHAR", "peer": "VARCHAR", "interval": "BIGINT", "seq": "BIGINT"}'
+    ))
     FROM texts
 """
+_NAMES = "SELECT json_keys(text) AS names FROM texts"
 _GAUGES = "SELECT json_keys(text, '$.gauges') AS names FROM texts"
+_LOOKED_AT = 100
+"""Lines of which the longest shows the order of the fields."""
 
 
 def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
@@ -45,32 +53,73 @@ def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     """
     if len(texts) < FEW:
         return np.zeros(len(texts), bool), pa.table({})
-    is_plain = pc.match_substring_regex(texts, _whole_pattern())
+    order = _order_in(texts)
+    accepted = _match(texts, _ordered_pattern(order))
+    others = np.flatnonzero(~accepted)
+    unsure = np.ones(len(texts), bool) if "gauges" in order else ~accepted
     with open_database() as database:
-        database.register("texts", pa.table({"text": texts.filter(is_plain)}))
-        facts = database.sql(_FACTS).to_arrow_table()
-        names, places = _distinct_lists(facts)
-        is_sound = np.array([_are_sound(of, len(REPORT.fields), REPORT.required) for of in names])
-        is_sound = is_sound[places]
-        if any("gauges" in of for of in names):
-            gauges, places = _distinct_lists(database.sql(_GAUGES).to_arrow_table())
-            is_sound &= np.array([_are_sound(of, _MOST_GAUGES) for of in gauges])[places]
-    accepted = np.array(is_plain.to_numpy(zero_copy_only=False))
-    accepted[accepted] = is_sound
-    return accepted, facts.filter(pa.array(is_sound))
+        if len(others) >= FEW:
+            of_others = texts.take(pa.array(others))
+            is_plain = _match(of_others, _whole_pattern())
+            names = _names(database, _NAMES, of_others.filter(pa.array(is_plain)))
+            is_plain[is_plain] = _are_sound(names, len(REPORT.fields), REPORT.required)
+            accepted[others] = is_plain
+        unsure &= accepted  # these may name a gauge twice, or name too many
+        if unsure.any():
+            names = _names(database, _GAUGES, texts.filter(pa.array(unsure)))
+            accepted[unsure] = _are_sound(names, _MOST_GAUGES)
+        database.register("texts", pa.table({"text": texts.filter(pa.array(accepted))}))
+        return accepted, database.sql(_FACTS).to_arrow_table()
 
 
-def _distinct_lists(rows: pa.Table) -> tuple[list[list[str]], Integers]:
-    """Return the different lists of `names`, and which one each row has; null counts as empty."""
-    joined = pc.binary_join(rows["names"].combine_chunks(), ",").dictionary_encode()
-    lists = [text.split(",") for text in joined.dictionary.to_pylist()]
-    places: Integers = joined.indices.fill_null(len(lists)).to_numpy()
-    return [*lists, []], places
+def _order_in(texts: pa.StringArray) -> tuple[str, ...]:
+    """Return the fields of the contract in the order in which a line has them."""
+    longest = max(texts.slice(0, _LOOKED_AT).to_pylist(), key=len)
+    try:
+        report = msgspec.json.decode(longest, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+    return tuple(name for name in report if name in REPORT.fields)
 
 
-def _are_sound(names: Sequence[str], most: int, required: Iterable[str] = ()) -> bool:
-    """Return True for at most `most` names, each once, with those that are required."""
-    return len({*names}) == len(names) <= most and {*required} <= {*names}
+def _match(texts: pa.StringArray, pattern: str) -> Bools:
+    return _mask(pc.match_substring_regex(texts, pattern))
+
+
+def _mask(values: pa.BooleanArray) -> Bools:
+    """Convert a mask to a numpy array that can be changed."""
+    mask: Bools = np.array(values.to_numpy(zero_copy_only=False), bool)
+    return mask
+
+
+def _names(database: DuckDBPyConnection, query: str, texts: pa.StringArray) -> pa.DictionaryArray:
+    """Return the names of an object in each text, joined by commas; null without an object."""
+    database.register("texts", pa.table({"text": texts}))
+    names = database.sql(query).to_arrow_table()["names"]
+    return pc.binary_join(names.combine_chunks(), ",").dictionary_encode()
+
+
+def _are_sound(names: pa.DictionaryArray, most: int, required: Iterable[str] = ()) -> Bools:
+    """Return a mask of at most `most` names, each once, with those that are required."""
+    lists = [*(text.split(",") for text in names.dictionary.to_pylist()), []]
+    is_sound = [len({*one}) == len(one) <= most and {*required} <= {*one} for one in lists]
+    mask: Bools = np.array(is_sound)[names.indices.fill_null(len(lists) - 1).to_numpy()]
+    return mask
+
+
+@lru_cache(maxsize=16)
+def _ordered_pattern(order: Sequence[str]) -> str:
+    """Return the pattern of reports with some of these fields in this order, none of them twice;
+    the first one, and those that the contract requires, are in each.
+    """
+    if not {*REPORT.required} <= {*order}:
+        return _NOTHING
+    first, *others = (_field_pattern(name, REPORT.fields[name]) for name in order)
+    later = (
+        f"(?:, ?{field}){'' if name in REPORT.required else '?'}"
+        for name, field in zip(order[1:], others, strict=True)
+    )
+    return rf"^{_SPACE}\{{{first}{''.join(later)}\}}{_SPACE}$"
 
 
 @cache

@@ -72,24 +72,52 @@ def test_plain_report_is_one_that_the_contract_takes(number: int) -> None:
     assert number // 50 < plain < number  # neither all nor none
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        *('{"peer": "a", "interval": 0}', '{"format": "vizpub.report/1", "interval": 0}'),
-        '{"format": "vizpub.report/1", "peer": "a"}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "interval": 0}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "gauges": {"b": 1, "b": 1}}',
-        f'{{"format": "vizpub.report/1", "peer": "a", "interval": 0, "gauges": {{{TOO_MANY}}}}}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 2147483647}',
-        '{"format": "vizpub.report/1", "peer": "a\\u0001", "interval": 0}',
-        '{"format": "vizpub.report/1", "peer": "a\x85", "interval": 0}',
-        '{"format": "vizpub.report/1", "peer": "", "interval": 0}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "colour": 1}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "sent": [{"to": ["b"]}]}',
-        '{"format": "vizpub.report/1", "peer": "a", "interval": 00}',
-        *("", " ", "{}", "null", '{"format": "vizpub.run/1"}'),
-    ],
-)
+ODD = [
+    *('{"peer": "a", "interval": 0}', '{"format": "vizpub.report/1", "interval": 0}'),
+    '{"format": "vizpub.report/1", "peer": "a"}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "interval": 0}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "gauges": {"b": 1, "b": 1}}',
+    f'{{"format": "vizpub.report/1", "peer": "a", "interval": 0, "gauges": {{{TOO_MANY}}}}}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 2147483647}',
+    '{"format": "vizpub.report/1", "peer": "a\\u0001", "interval": 0}',
+    '{"format": "vizpub.report/1", "peer": "a\x85", "interval": 0}',
+    '{"format": "vizpub.report/1", "peer": "", "interval": 0}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "colour": 1}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 0, "sent": [{"to": ["b"]}]}',
+    '{"format": "vizpub.report/1", "peer": "a", "interval": 00}',
+    *("", " ", "{}", "null", '{"format": "vizpub.run/1"}'),
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_other_lines_are_left_to_the_judge(odd: str) -> None:
     plain = '{"format": "vizpub.report/1", "peer": "a", "interval": 0}'
     assert [text for text, _ in plain_ones([odd, *[plain] * FEW])] == [plain] * FEW
+
+
+def test_line_that_differs_from_others_in_one_order_is_judged_by_itself() -> None:
+    start = '{"interval": 0, "format": "vizpub.report/1", "peer": "a"'
+    usual = f'{start}, "gauges": {{"b": 1}}, "duplicates": 2}}'
+    good = [
+        f"{start}}}",
+        f'{start}, "duplicates": 2, "gauges": {{"b": 1}}}}',
+        f'{start}, "gauges": {{}}, "duplicates": 2}}',
+        f'{start}, "gauges": {{"b": 1}}, "left": true}}',
+        '{"interval": 0, "format": "vizpub.report/1", "peer": "gauges"}',
+    ]
+    bad = [
+        *ODD,
+        f'{start}, "gauges": {{"b": 1, "b": 1}}, "duplicates": 2}}',
+        f'{start}, "gauges": {{{TOO_MANY}}}, "duplicates": 2}}',
+        f'{start}, "gauges": {{}}, "duplicates": 2, "duplicates": 2}}',
+        f'{start}, "gauges": {{}}, "duplicates": 2, "interval": 0}}',
+        '{"interval": 0, "format": "vizpub.report/1", "gauges": {}}',
+    ]
+    found = plain_ones([usual] * FEW + good + bad)
+    assert [text for text, _ in found] == [usual] * FEW + good
+    for text, facts in found[FEW:]:
+        check(text, facts)
+
+
+def test_lines_of_which_none_shows_an_order_are_left_to_the_judge() -> None:
+    assert plain_ones(["[" * 100_000, *["{}"] * FEW]) == []
