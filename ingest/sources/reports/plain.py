@@ -1,4 +1,4 @@
-"""Plainly spelled reports, found among many lines at once by one regular expression.
+"""Plainly spelled reports, found among many lines at once by a regular expression.
 
 Nearly all lines that programs write are plain: they have no escapes, nulls or unknown fields, and
 their fields are in one order. The expression for this order is made from the grammar, and matches
@@ -33,7 +33,6 @@ _NAME = r'"[^"\\\x00-\x1f\x7f-\x{9f}]+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})?"
 """A number that a double holds."""
 _SPACE = r"[ \t\r]*"
-_NOTHING = "$x^"
 _MOST_GAUGES = next(of.most for of in REPORT.fields.values() if isinstance(of, Numbers))
 _FACTS = """
     SELECT unnest(json_transform(
@@ -55,16 +54,11 @@ def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
         return np.zeros(len(texts), bool), pa.table({})
     order = _order_in(texts)
     accepted = _match(texts, _ordered_pattern(order))
-    others = np.flatnonzero(~accepted)
-    unsure = np.ones(len(texts), bool) if "gauges" in order else ~accepted
+    others = ~accepted
     with open_database() as database:
-        if len(others) >= FEW:
-            of_others = texts.take(pa.array(others))
-            is_plain = _match(of_others, _whole_pattern())
-            names = _names(database, _NAMES, of_others.filter(pa.array(is_plain)))
-            is_plain[is_plain] = _are_sound(names, len(REPORT.fields), REPORT.required)
-            accepted[others] = is_plain
-        unsure &= accepted  # these may name a gauge twice, or name too many
+        if others.sum() >= FEW:
+            accepted[others] = _are_plain(database, texts.filter(pa.array(others)))
+        unsure = accepted & (others | ("gauges" in order))  # may name a gauge twice, or too many
         if unsure.any():
             names = _names(database, _GAUGES, texts.filter(pa.array(unsure)))
             accepted[unsure] = _are_sound(names, _MOST_GAUGES)
@@ -73,22 +67,32 @@ def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
 
 
 def _order_in(texts: pa.StringArray) -> tuple[str, ...]:
-    """Return the fields of the contract in the order in which a line has them."""
+    """Return the fields of the contract in the order in which a line has them, then those that it
+    lacks but the contract requires.
+    """
     longest = max(texts.slice(0, _LOOKED_AT).to_pylist(), key=len)
     try:
         report = msgspec.json.decode(longest, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        return ()
-    return tuple(name for name in report if name in REPORT.fields)
+        report = {}
+    names = (name for name in report if name in REPORT.fields)
+    return tuple(dict.fromkeys([*names, *REPORT.required]))
+
+
+def _are_plain(database: DuckDBPyConnection, texts: pa.StringArray) -> Bools:
+    """Return a mask of the plain reports among texts with fields in any order, except for their
+    gauges.
+    """
+    is_plain = _match(texts, _whole_pattern())
+    names = _names(database, _NAMES, texts.filter(pa.array(is_plain)))
+    is_plain[is_plain] = _are_sound(names, len(REPORT.fields), REPORT.required)
+    return is_plain
 
 
 def _match(texts: pa.StringArray, pattern: str) -> Bools:
-    return _mask(pc.match_substring_regex(texts, pattern))
-
-
-def _mask(values: pa.BooleanArray) -> Bools:
-    """Convert a mask to a numpy array that can be changed."""
-    mask: Bools = np.array(values.to_numpy(zero_copy_only=False), bool)
+    """Return a mask of the texts that match, which can be changed."""
+    matches = pc.match_substring_regex(texts, pattern)
+    mask: Bools = np.array(matches.to_numpy(zero_copy_only=False), bool)
     return mask
 
 
@@ -112,8 +116,6 @@ def _ordered_pattern(order: Sequence[str]) -> str:
     """Return the pattern of reports with some of these fields in this order, none of them twice;
     the first one, and those that the contract requires, are in each.
     """
-    if not {*REPORT.required} <= {*order}:
-        return _NOTHING
     first, *others = (_field_pattern(name, REPORT.fields[name]) for name in order)
     later = (
         f"(?:, ?{field}){'' if name in REPORT.required else '?'}"
