@@ -209,18 +209,20 @@ def touched_in(folders: Iterable[Path]) -> dict[str, set[str]]:
     return {key: set().union(*(own[each] for each in _closure(key, uses))) for key in uses[""]}
 
 
-def lines_of(ledger: Path) -> list[str]:
+def passed_in(ledger: Path) -> Iterator[tuple[str, str, float]]:
     """For each test that passed: its name, the key that it is recorded as, its seconds."""
-    return ledger.read_text("utf-8").splitlines()
+    for line in ledger.read_text("utf-8").splitlines():
+        name, key, seconds = line.split("\t")
+        yield name, key, float(seconds)
 
 
 def seconds_in(ledgers: Iterable[Path]) -> dict[str, float]:
     """The seconds of each key in the ledgers."""
-    seconds: dict[str, float] = defaultdict(float)
-    for line in (line for ledger in ledgers for line in lines_of(ledger)):
-        _, key, own = line.split("\t")
-        seconds[key] += float(own)
-    return seconds
+    total: dict[str, float] = defaultdict(float)
+    for ledger in ledgers:
+        for _, key, seconds in passed_in(ledger):
+            total[key] += seconds
+    return total
 
 
 def _closure(key: str, uses: dict[str, set[str]]) -> set[str]:

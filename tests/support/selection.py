@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import PACKAGES, ROOT, real
-from tests.support.record import Notes, Record, Recorder, key_of, lines_of
+from tests.support.record import Notes, Record, Recorder, key_of, passed_in
 
 SLICES = 60
 CHUNK_S, SLICE_S, TOUCHED_S = 60.0, 90.0, 30.0
@@ -236,7 +236,7 @@ def _passed(config: pytest.Config) -> set[str]:
     if hasattr(config, "workerinput"):
         return set(config.workerinput.get("passed", ()))
     path = Path(config.getoption("--resume") or "")
-    return {line.partition("\t")[0] for line in lines_of(path)} if path.is_file() else set()
+    return {name for name, _, _ in passed_in(path)} if path.is_file() else set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
