@@ -173,9 +173,13 @@ class OwnFunction:
             return np.nan
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
             raise self._failure(where, f"returned {_kind(value)}, not a number")
-        if np.isinf(float(value)):
+        try:
+            number = float(value)
+        except OverflowError:
+            raise self._failure(where, "returned a number beyond the range of a double") from None
+        if np.isinf(number):
             raise self._failure(where, "returned an infinite number; None means unknown")
-        return float(value)
+        return number
 
     def _failure(self, where: str, reason: str) -> OwnMetricFailed:
         return OwnMetricFailed(self.metric.name, where, " ".join(reason.split()))

@@ -30,6 +30,7 @@ from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import batches_in
 from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import InputError
+from vizpub.model.wording import shorten
 from vizpub.reports.compressed import LongLine
 from vizpub.reports.files import parse
 from vizpub.reports.records import RunHeader
@@ -39,6 +40,9 @@ _TURN = 256
 _WAIT_S = 0.01
 _NAMED = 16
 """The most peers with late or refused reports that the progress names."""
+_LONGEST_NAME = 200
+_LONGEST_REASON = 1000
+"""Characters of a name in the progress, and of a peer's reason not to obey a command."""
 
 
 @dataclass(frozen=True)
@@ -319,8 +323,11 @@ class Intake:
 
     def _count_peer(self, outcome: str, peer: object) -> None:
         counts = self.of_peers[outcome]
-        if isinstance(peer, str) and (peer in counts or len(counts) < _NAMED):
-            counts[peer] += 1
+        if not isinstance(peer, str):
+            return
+        name = shorten(peer, _LONGEST_NAME)  # of a refused report, it has any length
+        if name in counts or len(counts) < _NAMED:
+            counts[name] += 1
 
     async def queue_command(self, peer: str, action: str, seconds: float) -> PeerCommand:
         """Queue a command to a peer. Raises: InputError, LogFailed."""
@@ -333,7 +340,9 @@ class Intake:
     async def note_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
         """Log a reporter's answer to a command. Raises: InputError, LogFailed."""
         return await self._log_command(
-            self.commands.with_answer(number, obeyed=obeyed, reason=reason)
+            self.commands.with_answer(
+                number, obeyed=obeyed, reason=reason and reason[:_LONGEST_REASON]
+            )
         )
 
     async def _log_command(self, command: PeerCommand) -> PeerCommand:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_TOLERANCE = "a tolerance needs a value"
 NOTHING_GIVEN = "there is no value, range, above or below"
-ONE_GROUP = "a correlation is of one group"
+ONE_GROUP = "is of one group"
 THREE_POINTS = "a line needs at least three points"
 POINT_OF_ONE = "a point is one group"
 TWO_TERMS = "an order needs at least two terms"
@@ -222,6 +222,11 @@ class _TermClaim(_BoundedClaim, frozen=True, kw_only=True):
         return (self.of,)
 
 
+def _check_one_group(kind: str, term: str) -> None:
+    if len(groups_of(term)) > 1:
+        raise UseError(f"'{term}': {kind} {ONE_GROUP}")
+
+
 class ValueClaim(_TermClaim, frozen=True, kw_only=True, tag="value"):
     """The value of a metric for a term."""
 
@@ -239,6 +244,11 @@ class ChangeClaim(_TermClaim, frozen=True, kw_only=True, tag="change"):
     def judge(self, results: ExperimentResults) -> JudgedClaim:
         """Compare the claim with our runs."""
         return self._judge_estimate(results.change(self.metric, self.of, (self.before, self.after)))
+
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
+        super().check(own_metrics)
+        _check_one_group("a change", self.of)
 
 
 class CorrelationClaim(_TermClaim, frozen=True, kw_only=True, tag="correlation"):
@@ -258,8 +268,7 @@ class CorrelationClaim(_TermClaim, frozen=True, kw_only=True, tag="correlation")
         super().check(own_metrics)
         for metric in (self.metric, self.to):
             check_metric(metric, "peers", own_metrics)
-        if len(groups_of(self.of)) > 1:
-            raise UseError(f"'{self.of}': {ONE_GROUP}")
+        _check_one_group("a correlation", self.of)
 
 
 class LineClaim(_BoundedClaim, frozen=True, kw_only=True, tag="line"):

@@ -23,6 +23,7 @@ from msgspec import Struct
 from vizpub.experiments.claims import Claim
 from vizpub.experiments.drawings import Drawing
 from vizpub.experiments.groups import (
+    OVER,
     ExperimentGroup,
     ExperimentSetting,
     ExperimentSystem,
@@ -242,6 +243,10 @@ def _check_content(name: str, experiment: Experiment) -> None:
     content = experiment.content
     if not (content.systems and content.settings and content.seeds and content.metrics):
         raise InputError(f"{name}: give at least one system, setting, seed and metric")
+    if len({*content.seeds}) < len(content.seeds):
+        raise InputError(f"{name}: a seed occurs twice")
+    if ratio := next((group.name for group in experiment.groups if OVER in group.name), None):
+        raise InputError(f"{name}: '{ratio}' would be a ratio of groups: leave out the '{OVER}'")
     if len({group.slug for group in experiment.groups}) < len(experiment.groups):
         raise InputError(f"{name}: two groups have the same name")
     places = [setting.x for setting in content.settings if setting.x is not None]

@@ -104,11 +104,10 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
         from vizpub.analytics.comparison.tables import compare_series
         from vizpub.analytics.figures.comparison import comparison_series
 
-        run_metrics = results.series(self.metrics, [group.name for group in self.chosen(groups)])
-        if run_metrics:
-            first = results.replicas[0].run.clock.first
+        compared = results.series(self.metrics, [group.name for group in self.chosen(groups)])
+        if compared:
             metrics = [find_interval_metric(metric, results.own_metrics) for metric in self.metrics]
-            table = compare_series(run_metrics, metrics, first)
+            table = compare_series(compared.runs, metrics, compared.first)
             figure = comparison_series(table, systems=self.systems(groups))
             yield DrawnFigure(self.name, self.caption, figure, table)
 

@@ -14,7 +14,7 @@ from vizpub.model.clock import Clock
 Share = tuple[Annotated[float, Meta(ge=0, le=1)], Annotated[float, Meta(ge=0, le=1)]]
 """Begin and end of a part of a run, as shares of its length, valid at every scale."""
 WHOLE: Share = (0.0, 1.0)
-_OVER = " / "
+OVER = " / "
 
 
 class ExperimentSystem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,11 +57,12 @@ class ExperimentGroup:
 
 def groups_of(term: str) -> list[str]:
     """The group, or the two groups of 'PolderCast / Scribe': the first divided by the second."""
-    return term.split(_OVER, 1)
+    return term.split(OVER, 1)
 
 
 def interval_range(clock: Clock, share: Share) -> tuple[int, int]:
     """First and last interval of a part of a run; at least one interval."""
-    first = min(floor(share[0] * clock.intervals), clock.intervals - 1)
-    last = max(ceil(share[1] * clock.intervals) - 1, first)
+    begin, end = (round(part * clock.intervals, 9) for part in share)  # .55 × 100 is above 55
+    first = min(floor(begin), clock.intervals - 1)
+    last = max(ceil(end) - 1, first)
     return clock.first + first, clock.first + last

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vizpub.experiments.groups import WHOLE, Share, groups_of, interval_range
+from vizpub.experiments.groups import OVER, WHOLE, Share, groups_of, interval_range
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from vizpub.analytics.comparison.estimates import Estimate
     from vizpub.analytics.comparison.metrics import Metric
+    from vizpub.analytics.comparison.per_run import ComparedRuns
     from vizpub.analytics.comparison.tables import RunMetrics
     from vizpub.model.own import OwnMetric
     from vizpub.questions.run import Run
@@ -50,7 +51,6 @@ _COUNTS = {"sent": "messages", "bytes": "bytes", "received": "messages", "lost":
 
 
 UNLIKE_PARTS = "one part is a total and the other is a mean"
-_OVER = " / "
 """Separates two metrics of the same runs: their quotient."""
 
 
@@ -58,8 +58,8 @@ def check_metric(name: str, table: str = "", own_metrics: Sequence[OwnMetric] = 
     """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
     from vizpub.analytics.comparison.metrics import find_metric, metric_names, parse_gauge_metric
 
-    if _OVER in name:
-        parts = name.split(_OVER, 1)
+    if OVER in name:
+        parts = name.split(OVER, 1)
         for part in parts:
             check_metric(part, own_metrics=own_metrics)
         metrics = [describe_metric(part, own_metrics) for part in parts]
@@ -107,8 +107,8 @@ def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
     """The description of a metric, including `EXPERIMENT_METRICS` and own metrics of users."""
     from vizpub.analytics.comparison.metrics import Metric, find_metric
 
-    if _OVER in name:
-        above, below = (describe_metric(part, own_metrics) for part in name.split(_OVER, 1))
+    if OVER in name:
+        above, below = (describe_metric(part, own_metrics) for part in name.split(OVER, 1))
         unit = f"{above.unit or '1'} / {below.unit or '1'}" if above.unit != below.unit else ""
         return Metric(name, unit, f"quotient: {above.over} / {below.over}", "")
     if count := _parse_message_count(name):
@@ -150,7 +150,7 @@ class ExperimentResults:
         return estimate_term(lambda group: self.of(metric, group, during), term)
 
     def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
-        """The first term minus the second, in pairs of runs if their groups have the same seeds."""
+        """The first term minus the second, in pairs of runs with the same seed."""
         return estimate_difference(lambda group: self.of(metric, group, during), terms)
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
@@ -171,7 +171,8 @@ class ExperimentResults:
         for replica in (r for r in self.replicas if r.group == group):
             rows = _present_peers(replica.run, during, ["peer", *metrics])
             means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
-            x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
+            known = means.drop_null()
+            x, y = (known[f"{name}_mean"].to_numpy() for name in metrics)
             correlations.append(rank_correlation(x, y))
         return mean([value for value in correlations if value is not None])
 
@@ -210,21 +211,22 @@ class ExperimentResults:
         """Describe each metric as `describe_metric` does."""
         return [describe_metric(metric, self.own_metrics) for metric in metrics]
 
-    def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[RunMetrics]:
-        """The metrics in every interval, of the runs of the groups."""
+    def series(self, metrics: Sequence[str], groups: Sequence[str]) -> ComparedRuns | None:
+        """The metrics in every interval that the runs of the groups share; null without a run."""
         from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
         replicas = [r for group in groups for r in self.replicas if r.group == group]
         if not replicas:
-            return []
+            return None
         compared = measure_runs(
             [r.run for r in replicas], ComparisonRequest(tuple(metrics), per_interval=True)
         )
-        return [replace(m, group=r.group) for m, r in zip(compared.runs, replicas, strict=True)]
+        runs = zip(compared.runs, replicas, strict=True)
+        return replace(compared, runs=tuple(replace(m, group=r.group) for m, r in runs))
 
     def _value(self, metric: str, replica: Replica, during: Share) -> float | None:
-        if _OVER in metric:
-            parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
+        if OVER in metric:
+            parts = [self._value(part, replica, during) for part in metric.split(OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
         if count := _parse_message_count(metric):
             messages = replica.result.messages if replica.result else ()
@@ -242,7 +244,7 @@ class ExperimentResults:
 
 def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Estimate:
     """Estimate a term from the values of its groups by seed: the mean of a group, or the ratio of
-    two groups' means, paired if both have the same seeds.
+    two groups' means, in pairs of the seeds that both have.
     """
     from vizpub.analytics.comparison.estimates import mean, ratio
 
@@ -250,10 +252,10 @@ def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Est
     if not others:
         return mean(list(first.values()))
     (second,) = others
-    paired = _are_paired(first, second)
-    numerators, denominators = ([v[seed] for seed in sorted(v)] for v in (first, second))
+    numerators, denominators, paired = _in_pairs(first, second)
     quotient = ratio(numerators, denominators, paired=paired)
-    if quotient.value is not None and quotient.low is None and min(len(first), len(second)) > 1:
+    are_several = min(len(numerators), len(denominators)) > 1
+    if quotient.value is not None and quotient.low is None and are_several:
         return replace(quotient, low=-inf, high=inf)  # every ratio would be possible
     return quotient
 
@@ -261,7 +263,7 @@ def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Est
 def estimate_difference(
     of_group: Callable[[str], dict[int, float]], terms: tuple[str, str]
 ) -> Estimate:
-    """Estimate the first term minus the second: of two groups in pairs if both have the same seeds;
+    """Estimate the first term minus the second: of two groups in pairs of the seeds that both have;
     of ratios, within what the intervals of both allow.
     """
     from vizpub.analytics.comparison.estimates import difference
@@ -269,9 +271,8 @@ def estimate_difference(
     if any(len(groups_of(term)) > 1 for term in terms):
         first, second = (estimate_term(of_group, term) for term in terms)
         return subtract_estimates(first, second)
-    x, y = map(of_group, terms)
-    minuends, subtrahends = ([v[seed] for seed in sorted(v)] for v in (x, y))
-    return difference(minuends, subtrahends, paired=_are_paired(x, y))
+    minuends, subtrahends, paired = _in_pairs(*map(of_group, terms))
+    return difference(minuends, subtrahends, paired=paired)
 
 
 def subtract_estimates(first: Estimate, second: Estimate) -> Estimate:
@@ -286,9 +287,16 @@ def subtract_estimates(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(value, first.low - second.high, first.high - second.low)
 
 
-def _are_paired(first: dict[int, float], second: dict[int, float]) -> bool:
-    """Return True if two groups have values of the same seeds, more than one."""
-    return first.keys() == second.keys() and len(first) > 1
+def _in_pairs(
+    first: dict[int, float], second: dict[int, float]
+) -> tuple[list[float], list[float], bool]:
+    """The values of two groups, and whether they are pairs: of the seeds that both have, if these
+    are several; otherwise all.
+    """
+    common = first.keys() & second.keys()
+    paired = len(common) > 1
+    x, y = ([v[seed] for seed in sorted(common if paired else v)] for v in (first, second))
+    return x, y, paired
 
 
 def _measure(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EFBIG
 from pathlib import Path
+from secrets import token_hex
 from stat import S_ISREG
 from typing import Any
 
@@ -70,7 +71,8 @@ def replacing(path: Path) -> Iterator[Path]:
     Readers see the old or the new file, never a part. Nothing is synced: a power cut may leave the
     file empty. Files that must survive one use vizpub.runstore.durable. Raises: OSError.
     """
-    new = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    # Threads write the same file, and so do containers, in each of which a process has number 1.
+    new = path.with_name(f".{path.stem}.{token_hex(8)}.part{path.suffix}")
     try:
         yield new
         new.replace(path)

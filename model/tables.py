@@ -116,7 +116,7 @@ TRAFFIC = Table(
 )
 CONTROL = Table(
     "control",
-    "control messages of a kind that a peer sent, received or dropped in an interval",
+    "peer, interval, kind of control message and topic",
     (
         PEER,
         INTERVAL,
@@ -168,7 +168,7 @@ COPY_FLAGS = (
 """What the receiver of a copy says of its message to other peers."""
 RECEPTIONS = Table(
     "receptions",
-    "one arrival of a message at a peer",
+    "arrival of a message at a peer",
     (
         *_ARRIVAL,
         always("tick", "int64", "tick of the arrival", "ticks"),
@@ -195,7 +195,7 @@ MISSED = Table(
 )
 REJECTIONS = Table(
     "rejections",
-    "one arrival that the peer refused",
+    "arrival that the peer refused",
     (*_ARRIVAL, maybe("reason", "string", "why, in the source's words")),
     ("message", "peer", "previous_hop", "time_us"),
 )

@@ -156,8 +156,12 @@ def coverage(
     published = published.drop_columns(["time_us"]).append_column("start", start)
     published = published.join(eligible, "message", join_type="inner")
     column = "time_us" if by_time else "hop"
-    is_delivery = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid() & wanted
+    is_delivery = pc.field("first") & pc.field("eligible") & wanted
     arrivals = run.stored.read("receptions", ["message", column], is_delivery)
+    if by_time:
+        untimed = arrivals.filter(pc.field(column).is_null())["message"].combine_chunks()
+        published = published.filter(pc.invert(pc.is_in(published["message"], untimed)))
+    arrivals = arrivals.filter(pc.field(column).is_valid())
     arrivals = arrivals.set_column(1, "at", arrivals[column].cast(pa.int64()))
     return _shares(published, arrivals, along)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import marshal
+import pickle
 import time
 from collections.abc import Mapping
 from itertools import count
@@ -18,11 +18,11 @@ _text = json.JSONEncoder(
 
 
 class Snapshot(bytes):
-    """A report as it was when it was queued, packed: that takes a third of the time of its line."""
+    """A report as it was when it was queued, packed, which is faster than its line."""
 
     def encode(self) -> bytes:
         """Return its line. Raises: TypeError, ValueError, RecursionError if it is not JSON."""
-        return _text(marshal.loads(self)).encode()
+        return _text(pickle.loads(self)).encode()
 
 
 class LineEncoder:
@@ -39,20 +39,15 @@ class LineEncoder:
         return _text(self._object(record)).encode()
 
     def snapshot(self, record: Record | Mapping[str, Any]) -> bytes:
-        """Return a `Snapshot` if the object has only plain values of Python, otherwise its line.
+        """Return a `Snapshot`, or the line of an object that pickle does not take.
 
         Raises: as `encode`; a snapshot may still turn out not to be JSON when it is encoded.
         """
         content = self._object(record)
-        if isinstance(gauges := content.get("gauges"), dict):
-            # marshal would pack a float of numpy, which is one for JSON, as its bytes.
-            content["gauges"] = {
-                name: float(value) if isinstance(value, float) else value
-                for name, value in gauges.items()
-            }
+        # marshal is twice as fast, and packs the texts and numbers of numpy as bytes.
         try:
-            return Snapshot(marshal.dumps(content))
-        except ValueError:  # such as a string of a class of its own
+            return Snapshot(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        except Exception:  # such as for a text of a class that is defined in a function
             return _text(content).encode()
 
     def _object(self, record: Record | Mapping[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,8 @@ _OF_LOG = re.compile(rf"{_LOG}/({IDENTITY}|options\.json|(log|batches|tokens)/[^
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 _MOST_TEXT = 2**28
 """Most bytes of archive.json, and of run.json."""
+_UNLISTED = (-1, -1)
+"""Size and checksum of a file that no list has."""
 _CHUNK = 2**20
 _DAMAGED = "it is damaged, or no archive of a run"
 _ADVICE = "take another copy of it, or export the run again: vizpub runs export RUN -o FILE"
@@ -263,8 +265,10 @@ class _Archive:
             raise self.broken("it has files that its list has not")
 
     def _text(self, name: str) -> bytes:
-        facts = self.list.files.get(name) if name != LIST else None
-        return b"".join(self._content(name, *(facts or ())))
+        size, crc = self.list.files.get(name, _UNLISTED) if name != LIST else _UNLISTED
+        if size > _MOST_TEXT:
+            raise self.broken(f"its {name} is too large")
+        return b"".join(self._content(name, size, crc))
 
     def _content(self, name: str, size: int = -1, crc: int = -1) -> Iterator[bytes]:
         """Yield the next file in chunks; a text (-1: of any checksum) has a bounded size."""

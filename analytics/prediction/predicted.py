@@ -127,7 +127,7 @@ class IntervalGossip:
 
     def row(self, sigma: float | None, gamma: float | None) -> Row:
         """The row of metrics/percolation; sigma null = who subscribes to the events' topics."""
-        predicted = self._predict_means(sigma, gamma or 0.0)
+        predicted = self._predict_means(sigma, gamma)
         copies = self.count_copies()
         return {
             "interval": self.interval.number,
@@ -140,12 +140,14 @@ class IntervalGossip:
             "copies_passed": copies.passed,
         }
 
-    def _predict_means(self, sigma: float | None, gamma: float) -> Row:
+    def _predict_means(self, sigma: float | None, gamma: float | None) -> Row:
         """The prediction, as means over the events, or over all publishers if there is none."""
         names = ("sigma", "predicted_percolation", "predicted_receivers", "predicted_subscribers")
         if not self.peers.size or (sigma is None and not self.events):
             return dict.fromkeys(names)
-        rows = [*self._predictions(sigma, gamma)]
+        if sigma is not None and gamma is None:  # nothing shows to whom others pass events on
+            return {**dict.fromkeys(names), "sigma": sigma}
+        rows = [*self._predictions(sigma, gamma or 0.0)]  # null: all neighbours subscribe
         weights = [weight for weight, _ in rows]
         columns = np.array([row for _, row in rows], np.float64)
         means = np.average(columns, axis=0, weights=weights)

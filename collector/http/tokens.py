@@ -19,9 +19,10 @@ KINDS = (REPORT, READ, ADMIN)
 
 @dataclass
 class Tokens:
-    """The tokens in a folder; missing ones are made. Raises: UseError if others can read them.
+    """The tokens in a folder; missing and empty ones are made.
 
-    `load` reads them again, so they can be changed while the collector runs.
+    `load` reads them again, so they can be changed while the collector runs. Raises: UseError if
+    others can read them.
     """
 
     folder: Path
@@ -30,7 +31,8 @@ class Tokens:
     def __post_init__(self) -> None:
         make_private(self.folder)
         for kind in KINDS:
-            if not (self.folder / kind).exists():
+            # A power cut may have left an empty one.
+            if not ((self.folder / kind).exists() and read_private(self.folder / kind).strip()):
                 replace_text(self.folder / kind, f"{secrets.token_urlsafe(32)}\n")
         self.load()
 

@@ -47,8 +47,6 @@ _CURSOR = 256
 """Characters of a cursor."""
 _ANSWERS = 1 << 20
 """Bytes of a target's answers to commands."""
-_REASON = 1000
-"""Characters of the reason why a command is not obeyed."""
 _FILES = 1 << 16
 """Connections of this process, if the system allows as many."""
 
@@ -274,9 +272,7 @@ class PullInput:
                 answered = msgspec.json.decode(body, type=_CommandAnswers).answers
                 answers = {one.id: one for one in answered if one.id in waiting}
                 notes = (
-                    self.intake.note_answer(
-                        one.id, obeyed=one.obeyed, reason=one.reason and one.reason[:_REASON]
-                    )
+                    self.intake.note_answer(one.id, obeyed=one.obeyed, reason=one.reason)
                     for one in answers.values()
                 )
                 # What the log writes as a whole must not be interrupted.

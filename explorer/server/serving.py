@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from urllib.parse import quote
 
 import uvicorn
 
+from vizpub.collector.http.listener import listen_at
 from vizpub.explorer.server.opened import Window
 from vizpub.explorer.server.web import app
-from vizpub.model.errors import UseError
 from vizpub.reports.endpoint import is_loopback
 
 RunPart = tuple[str, Window]
@@ -41,7 +40,7 @@ def serve(
     # Others on this machine reach a loopback port, too.
     is_open = is_loopback(at.host) and not at.commands
     token = None if is_open else secrets.token_urlsafe(24)
-    with listen(at) as listening:
+    with listen_at(at.host, at.port) as listening:
         config = uvicorn.Config(
             app(workspace, token, commands=at.commands),
             ws="none",
@@ -66,12 +65,3 @@ def address(host: str, port: int, shown: RunPart | None, token: str | None) -> s
     return f"{page}#/run/{quote(run)}/overlay" + (
         "?intervals={}-{}".format(*window) if window else ""
     )
-
-
-def listen(at: Listening) -> socket.socket:
-    """A socket that listens. Raises: UseError."""
-    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
-    try:
-        return socket.create_server((at.host, at.port), family=family)
-    except OSError as error:
-        raise UseError(f"cannot listen at {at.host}:{at.port}: {error.strerror}") from error

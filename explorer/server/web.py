@@ -12,7 +12,6 @@ import hmac
 import json
 import os
 from collections.abc import Callable
-from http.cookies import SimpleCookie
 from itertools import chain
 from pathlib import Path
 from threading import Semaphore
@@ -297,13 +296,14 @@ class _Guard:
                 return None
             why = "without a token, only this machine is served, by its name"
             return JSONResponse({"error": why}, 400)
+        # Browsers give a host's cookies to the servers at all of its ports.
+        cookie = f"{COOKIE}_{request.url.port or 80}"
         shown = request.query_params.get("token")
         if shown is not None and _equal(shown, self._token):
             answer = RedirectResponse(request.url.path, 303)
-            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+            answer.set_cookie(cookie, self._token, httponly=True, samesite="strict")
             return answer
-        cookie = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
-        if cookie is not None and _equal(cookie.value, self._token):
+        if _equal(request.cookies.get(cookie, ""), self._token):
             return None
         return JSONResponse({"error": "open the address that vizpub explore printed"}, 401)
 

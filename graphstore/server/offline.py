@@ -122,7 +122,8 @@ class Tool(ABC):
         If the block succeeds, the new database replaces the old one in one step.
         """
         yield SCRATCH
-        self.finish_replacement(database)
+        # Its files have its name in small letters, however it was spelled.
+        self.finish_replacement(database.lower())
 
     @abstractmethod
     def finish_replacement(self, database: str) -> None:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
+from math import isnan
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -126,10 +127,14 @@ def _parquet_rows(content: bytes) -> _Rows:
     table = pq.read_table(pa.BufferReader(content))
     yield 0, table.column_names
     for number, row in enumerate(zip(*(column.to_pylist() for column in table), strict=True), 1):
-        yield number, [None if value is None else _as_text(value) for value in row]
+        yield number, [_as_text(value) for value in row]
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Any) -> str | None:
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return None
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from errno import ELOOP
 from functools import cache
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -217,7 +217,7 @@ def _glob(pattern: str) -> Iterator[str]:
     for top in glob(above):
         for place, folders, _ in os.walk(top):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            yield from _glob(os.path.join(place, below).rstrip(os.sep))
+            yield from _glob(os.path.join(escape(place), below).rstrip(os.sep))
 
 
 def _no_such_path(path: str) -> InputError:

@@ -22,7 +22,9 @@ _PIPED = "pipe it in, for example: zcat trace.json.gz | vizpub ingest - --run NA
 
 
 @contextmanager
-def stdin_as_file(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[str, ...]]:
+def stdin_as_file(
+    paths: Sequence[str], stream: TextIO | None, scratch: Path
+) -> Iterator[tuple[str, ...]]:
     """Copy `stream` to a file in `scratch` for the block, and yield the paths with it in place of
     `-`.
 
@@ -34,7 +36,7 @@ def stdin_as_file(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterat
     if STDIN not in paths:
         yield tuple(paths)
         return
-    if stream.isatty():
+    if stream is None or stream.isatty():  # null: closed
         raise UseError(f"{NOTHING_PIPED}: {_PIPED}")
     with ExitStack() as until_the_end:
         with _disk_errors(scratch):

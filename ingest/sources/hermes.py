@@ -122,6 +122,10 @@ class Hermes(Libp2p):
             return None
         named = (*_BASE[1:], _SUBTYPE, _DIRECTION, _PEER, _TOPIC, _MESSAGE)
         texts = [kinds[name] for name in named if name in kinds]
+        lists = [kinds[name] for name in (_IDS, _PEERS) if name in kinds]
+        if not all(pa.types.is_list(of) or pa.types.is_large_list(of) for of in lists):
+            return None
+        texts += [of.value_type for of in lists]
         # Without Arrow's own schema, dictionaries are text, too.
         are_texts = all(pa.types.is_string(of) or pa.types.is_large_string(of) for of in texts)
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
@@ -187,7 +191,7 @@ class _GroupReader:
                 try:
                     rows = [*self._rows(values, tally, split, number)]
                 except RecordRefused as reason:
-                    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+                    text = json.dumps(values, ensure_ascii=False, default=str).encode()
                     rows = [refusal_row(split, number, str(reason), text)]
                 yield from rows
 
@@ -247,6 +251,8 @@ def _rpc_of_row(values: Mapping[str, Any], tally: TraceTally, event: TraceEvent)
     elif kind in CONTROL:
         topic = _text(values, _TOPIC) if _TOPIC in values else None
         ids = values.get(_PEERS) if kind == "prune" else values.get(_IDS)
+        if ids and None in ids:
+            raise RecordRefused("missing value in a list of ids")
         names = tuple(ids or ()) if kind in REQUESTS and way == EventType.SEND_RPC else ()
         entries = RpcEntries(control=(ControlEntry(kind, topic, len(ids or ()), names),))
     else:

@@ -27,6 +27,7 @@ import numpy as np
 from vizpub.model.arrays import Int32s, Int64s
 from vizpub.model.clock import Clock, duration
 from vizpub.model.errors import InputError
+from vizpub.reports.fields import LAST_INTERVAL
 
 GAP = 10_000
 MOST_INTERVALS = 10_000_000
@@ -202,9 +203,18 @@ NO_OUTLIERS = Outliers({})
 
 def check_length(times: RecordTimes, clock: Clock, noun: str, advice: str = "") -> None:
     """Check that a run does not have too many intervals, in which case no part of the input is
-    small enough to be an outlier. `noun` names its records. Raises: InputError.
+    small enough to be an outlier, and that their numbers fit. `noun` names its records.
+
+    Raises: InputError.
     """
     if clock.intervals <= MOST_INTERVALS:
+        if clock.last > LAST_INTERVAL:
+            message = f"{noun} reach to interval {clock.last:,}, counted from 1970"
+            least = duration((clock.interval_us or 0) * clock.last // LAST_INTERVAL)
+            raise InputError(
+                f"{message}; the last possible one is {LAST_INTERVAL:,}",
+                f"give times from the start of the run, or intervals of more than {least}",
+            )
         return
     bounds = times.parts[0], times.parts[-1]
     ends = " to ".join(f"{part.file}, line {part.line}" for part in bounds)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from vizpub.machine.files import as_errors_of_ours, replacing
-from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.errors import FULL, StoreBroken, UseError
 from vizpub.runstore import durable
-from vizpub.runstore.integrity import damages, files_of
+from vizpub.runstore.integrity import OTHER_BYTES, damages, files_of
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores.copies import crc_of
 from vizpub.runstore.stores.place import name_of, store_of_run
 from vizpub.runstore.writer import RunWriter, writing
 
@@ -32,7 +32,8 @@ def copy_run(
         if writer.directory == run.directory:
             raise UseError(f"a copy of run '{name}' in its own workspace needs another name (--as)")
         stored = writer.stored
-        if stored and stored.complete and stored.directories == run.manifest.directories:
+        is_same = stored and stored.complete and stored.directories == run.manifest.directories
+        if is_same and not replaces:
             return open_run(workspace, name)
         if (stored or writer.broken) and not replaces:
             there = name_of(workspace)
@@ -57,20 +58,32 @@ def _copy_files(run: StoredRun, writer: RunWriter) -> None:
         to = writer.directory / part.directory
         writer.handed_out.add(to)
         durable.make_directory(to)
+        crcs = {file.name: file.crc for file in part.files or ()}
         for path in files_of(run.directory, part, part.directory):
-            (to / path.name).unlink(missing_ok=True)
-            _copy_file(path, to / path.name, as_link=writer.remote is not None)
+            if not _has_bytes(to / path.name, crc := crcs.get(path.name)):
+                writer.synced.discard(part.directory)
+                _copy_file(path, to / path.name, crc, as_link=writer.remote is not None)
     bring_log(run)
     if (journal := run.directory / JOURNAL).is_file():
         shutil.copyfile(journal, writer.directory / JOURNAL)
 
 
-def _copy_file(path: Path, to: Path, *, as_link: bool) -> None:
-    if as_link:  # on its way to a store; else the copies must not share their bytes
-        with suppress(OSError):  # of another file system
-            durable.link(path, to)
-            return
-    shutil.copyfile(path, to)
+def _has_bytes(path: Path, crc: int | None) -> bool:
+    return path.is_file() and crc is not None and crc_of(path) == crc
+
+
+def _copy_file(path: Path, to: Path, crc: int | None, *, as_link: bool) -> None:
+    """Copy a file; what is there stays until the new one has these bytes. Raises: StoreBroken."""
+    with replacing(to) as new:
+        try:
+            # On its way to a store; else the copies must not share their bytes.
+            durable.link(path, new) if as_link else shutil.copyfile(path, new)
+        except OSError as error:
+            if not as_link or error.errno in FULL:
+                raise
+            shutil.copyfile(path, new)  # to another file system
+        if crc is not None and not _has_bytes(new, crc):
+            raise StoreBroken(str(path), OTHER_BYTES)
 
 
 def bring_all(run: StoredRun) -> None:

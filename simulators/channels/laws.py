@@ -16,7 +16,7 @@ from scipy.stats import poisson
 
 from vizpub.model.arrays import Bools, Floats
 from vizpub.model.errors import InputError, UseError
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 from vizpub.simulators.engine.parameters import Positive, PositiveReal
 
 _Exponent = Annotated[PositiveReal, Meta(description="How fast interest falls from the hot spot.")]
@@ -210,7 +210,7 @@ class FileProfile:
         """See ClientProfile.wants."""
         wanted, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
         for number, (client, page) in rows(self.file, ("client", "page")):
-            if not client.isdecimal() or int(client) >= clients:
+            if not is_whole_number(client) or int(client) >= clients:
                 why = f"'{client}' is not a client: clients are 0 to {clients - 1}"
                 raise not_understood(self.file, number, why)
             wanted[int(client), page_of(self.file, number, page, numbers)] = True

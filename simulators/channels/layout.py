@@ -15,7 +15,7 @@ from vizpub.simulators.channels.covers import RULES, cover, smallest
 from vizpub.simulators.channels.laws import FilePages, PageDatabase, page_of, rows
 from vizpub.simulators.channels.parameters import ChannelParameters, Scheduler
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.engine.files import not_understood
+from vizpub.simulators.engine.files import is_whole_number, not_understood
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.poldercast.views import seed_state
 
@@ -65,6 +65,8 @@ class ChannelLayout:
         weights = np.tile(self.parameters.get_pages().weights(database.items), database.sources)
         if isinstance(self.parameters.get_pages(), FilePages):
             return weights  # rounded as printed
+        if not weights.sum():
+            raise UseError("all pages have a probability of 0: give a lower mean, or more --items")
         probabilities: Floats = weights / weights.sum()
         return probabilities
 
@@ -171,7 +173,7 @@ class ChannelLayout:
     def _from_file(self, file: str) -> Bools:
         mapping, numbers = np.zeros(self.reach.shape, dtype=bool), self.database.numbers
         for number, (page, channel) in rows(file, ("page", "channel")):
-            if not channel.isdecimal() or int(channel) >= self.parameters.channels:
+            if not is_whole_number(channel) or int(channel) >= self.parameters.channels:
                 why = f"'{channel}' is no channel: there are 0 to {self.parameters.channels - 1}"
                 raise not_understood(file, number, why)
             mapping[page_of(file, number, page, numbers), int(channel)] = True

@@ -5,8 +5,9 @@ overlay is constructed again when it is next looked at after a peer or a subscri
 or once, and is repaired from then on (`vizpub.simulators.designs.upkeep`). Both ends of an edge
 report it, in layer `overlay`. With stars a publication goes to the centre of its topic and from
 there to every other subscriber; otherwise peers pass it on to all neighbours that subscribe, and
-drop what they had. A publisher that does not subscribe has no edge for the topic: it reports its
-link to the centre in layer `center`.
+drop what they had. A publisher that does not subscribe has no edge for the topic: it sends to the
+centre, or where there is none and no neighbour subscribes, to the first subscriber, and reports
+this link in layer `center`.
 """
 
 from __future__ import annotations
@@ -161,16 +162,30 @@ class Constructed(System):
         near = [other for other in overlay.neighbours[peer] if topic in self._interests[other]]
         if centre is not None and peer != centre:
             near = [centre] if peer == sender else []
+        elif peer == sender and (entry := self._entry(peer, topic)) is not None:
+            near = [entry]
         to = [other for other in near if other not in (sender, copy.publication.publisher)]
         if to or peer == sender:
             self._net.forward(self._copies, peer, to, copy)
 
+    def _entry(self, peer: int, topic: int) -> int | None:
+        """Return the peer, linked to this one by no edge, to which it sends what it publishes."""
+        if topic in self._interests[peer]:
+            return None
+        if (centre := self.overlay.centres.get(topic)) is not None:
+            return centre
+        neighbours = self.overlay.neighbours[peer]
+        if any(topic in self._interests[other] for other in neighbours):
+            return None
+        subscribers = (other for other, topics in enumerate(self._interests) if topic in topics)
+        return next(subscribers, None)
+
     def links(self, peer: int) -> Iterable[Links]:
         """See System.links."""
         yield Links("overlay", None, self.overlay.neighbours[peer])
-        for topic in sorted(self._published[peer] - self._interests[peer]):
-            if topic in self.overlay.centres:
-                yield Links("center", topic, (self.overlay.centres[topic],))
+        for topic in sorted(self._published[peer]):
+            if (entry := self._entry(peer, topic)) is not None:
+                yield Links("center", topic, (entry,))
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
         """See System.roles."""

@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 from vizpub.model.errors import InputError, cause_of
 
 _GZIP = b"\x1f\x8b"
+_DIGITS = 18
 
 
 def lines(name: str) -> Iterator[tuple[int, str]]:
@@ -42,6 +43,11 @@ def find_file(name: str) -> Path:
         if path.is_file():
             return path
     raise InputError(f"no file {' or '.join(map(str, places))}")
+
+
+def is_whole_number(text: str) -> bool:
+    """Return True for a whole number that 64 bits can hold."""
+    return text.isdecimal() and len(text) <= _DIGITS
 
 
 def not_understood(name: str, line: int, why: str) -> InputError:

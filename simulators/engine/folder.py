@@ -117,10 +117,11 @@ class Folder:
 
     def begin(self, plan: Plan) -> None:
         """Empty the folder for the simulation."""
-        if self._about.exists():
-            shutil.rmtree(self.reports, ignore_errors=True)
+        is_ours = self._about.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        self._describe(plan, None)
+        self._describe(plan, None)  # before: after a kill, what is left is not taken for complete
+        if is_ours and self.reports.exists():
+            shutil.rmtree(self.reports)
 
     def complete(self, plan: Plan, result: Result) -> None:
         """Mark the simulation as complete."""

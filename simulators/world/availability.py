@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from vizpub.model.errors import InputError
 from vizpub.model.wording import amount
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 
 NOT_ASCENDING = "the times do not ascend"
 NO_NODE_UP = "no node in it is up at any time"
@@ -39,7 +39,7 @@ def read_availability(name: str) -> list[Stays]:
 
 
 def _parse_stays(name: str, line: int, words: list[str]) -> Stays:
-    if len(words) < 2 or not words[1].isdecimal():
+    if len(words) < 2 or not is_whole_number(words[1]):
         raise not_understood(name, line, f"{LINE}, number of sessions, start end start end …")
     if not all(_SECONDS.fullmatch(word) for word in words[2:]):
         raise not_understood(name, line, f"{NO_NUMBER} of seconds")

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 from msgspec import Meta
 
 from vizpub.model.errors import UnknownName
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 from vizpub.simulators.engine.parameters import Duration, us
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.publications import check_peer, moment, topic_names
@@ -190,7 +190,7 @@ class ScriptedInterest:
         names = {name: topic for topic, name in enumerate(topic_names(subscriptions))}
         for line, text in lines(self.file):
             cells = [cell.strip() for cell in text.split(",")]
-            if len(cells) != 4 or not cells[1].isdecimal() or cells[2] not in _WORDS:
+            if len(cells) != 4 or not is_whole_number(cells[1]) or cells[2] not in _WORDS:
                 raise not_understood(
                     self.file,
                     line,

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 from msgspec import Meta
 
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 from vizpub.simulators.engine.parameters import MOST_OF_PEER, Count, Positive, PositiveReal, us
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.subscriptions import Subscriptions
@@ -208,17 +208,18 @@ class ScriptedPublications:
         Raises: InputError if the file cannot be read; UseError for an unknown topic or peer, or a
         time after the run.
         """
-        names = [*_CHOICES, *topic_names(subscriptions)]
+        topics = {name: topic for topic, name in enumerate(topic_names(subscriptions))}
+        names = dict.fromkeys((*_CHOICES, *topics))
         lines = sorted(self._lines(setting), key=itemgetter(0))
         # A name may contain a plus.
         entries = [
             (time_us, [text] if text in names else text.split("+"), peer)
             for time_us, text, peer in lines
         ]
-        if unknown := {topic for _, topics, _ in entries for topic in topics}.difference(names):
-            raise UnknownName("topic", min(unknown), names)
-        for time_us, topics, publisher in entries:
-            chosen = dict.fromkeys(_chosen(topic, subscriptions, random) for topic in topics)
+        if unknown := {topic for _, texts, _ in entries for topic in texts}.difference(names):
+            raise UnknownName("topic", min(unknown), [*names])
+        for time_us, texts, publisher in entries:
+            chosen = dict.fromkeys(_chosen(text, topics, subscriptions, random) for text in texts)
             first, *others = [topic for topic in chosen if subscriptions.subscribers(topic)] or [-1]
             if first >= 0:
                 also = tuple(others)
@@ -238,7 +239,7 @@ class ScriptedPublications:
 
 def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
     at, topic, publisher, *more = [*(cell.strip() for cell in text.split(",")), "", ""]
-    if not at or not topic or any(more) or (publisher and not publisher.isdecimal()):
+    if not at or not topic or any(more) or (publisher and not is_whole_number(publisher)):
         raise not_understood(
             name, line, f"'{text[:40]}' is not at,topic,publisher such as 50,largest,7"
         )
@@ -251,7 +252,7 @@ def moment(at: str, setting: Setting, event: str) -> int:
 
     Raises: UseError if it is after the run.
     """
-    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting, event)
+    return _within(int(at) * setting.interval_us if is_whole_number(at) else us(at), setting, event)
 
 
 def _within(time_us: int, setting: Setting, event: str) -> int:
@@ -273,11 +274,12 @@ def check_peer(peer: P, setting: Setting, event: str) -> P:
 _WHAT = "publications"
 
 
-def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
+def _chosen(
+    topic: str, topics: Mapping[str, int], subscriptions: Subscriptions, random: Random
+) -> int:
     """The named topic, or one by its size among those with subscribers."""
-    names = topic_names(subscriptions)
-    if topic in names:
-        return names.index(topic)
+    if topic in topics:
+        return topics[topic]
     sizes = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
     if not sizes:
         raise UseError(f"publications: {NO_SUBSCRIBER}")
@@ -302,8 +304,10 @@ def _by_size(subscriptions: Subscriptions) -> list[int]:
 def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
     """[start, end) in µs of the intervals first … last within the run.
 
-    Raises: UseError if the run ends before the first.
+    Raises: UseError if the run ends before the first, or the last is before it.
     """
+    if last is not None and last < first:
+        raise UseError(f"publications: last={last} is before first={first}")
     _within(first * setting.interval_us, setting, _WHAT)
     end = setting.duration_us if last is None else (last + 1) * setting.interval_us
     return first * setting.interval_us, min(end, setting.duration_us)

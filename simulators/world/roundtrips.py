@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from vizpub.model.errors import InputError
 from vizpub.model.wording import amount
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 
 NEITHER = "is neither a matrix of numbers nor a list of pairs"
 
@@ -108,7 +108,7 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
 
 def _pair(name: str, line: int, text: str, sites: int) -> tuple[int, int, float]:
     words = text.replace(",", " ").split()
-    if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
+    if len(words) != 3 or not (is_whole_number(words[0]) and is_whole_number(words[1])):
         raise not_understood(name, line, f"'{text[:40]}' is not a pair and its time such as 1,2 34")
     one, other = int(words[0]), int(words[1])
     if not (1 <= one <= sites and 1 <= other <= sites):

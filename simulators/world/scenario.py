@@ -20,7 +20,8 @@ MORE_THAN_ALL = "is more than all"
 _Action = Literal["join", "leave", "kill", "return"]
 _EVENT = re.compile(
     r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
-    r"( +at +interval +(?P<at>[0-9]+)| +over +(?P<over>[0-9]+) +intervals?){0,2}"
+    r"( +at +interval +(?P<at>[0-9]+)(?!.* at )"
+    r"| +over +(?P<over>[0-9]+) +intervals?(?!.* over )){0,2}"
 )
 GRAMMAR = "join|leave|kill|return N|P %|all [at interval I] [over K intervals]; …"
 

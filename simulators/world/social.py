@@ -10,7 +10,7 @@ from itertools import chain, islice
 from random import Random
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 
 _Neighbours = Mapping[int, Collection[int]]
 """Neighbours of each user."""
@@ -42,7 +42,7 @@ def read_edges(name: str) -> list[tuple[int, int]]:
 
 def _edge(name: str, line: int, text: str) -> tuple[int, int]:
     words = text.replace(",", " ").split()
-    if len(words) != 2 or not (words[0].isdecimal() and words[1].isdecimal()):
+    if len(words) != 2 or not (is_whole_number(words[0]) and is_whole_number(words[1])):
         raise not_understood(name, line, f"'{text[:40]}' is not two numbers of users")
     return int(words[0]), int(words[1])
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 from vizpub.reports.fields import Key
-from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
 from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share, Topics
 from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges
 
@@ -242,10 +242,13 @@ class SubscriptionFile:
 
     def _read_rows(self, peers: int) -> Iterator[tuple[int, str]]:
         for line, text in lines(self.file):
-            row = [cell.strip() for cell in next(csv.reader([text]))]
+            try:
+                row = [cell.strip() for cell in next(csv.reader([text]))]
+            except csv.Error as error:
+                raise not_understood(self.file, line, str(error)) from error
             if row == ["peer", "topic"]:
                 continue
-            if len(row) != 2 or not row[0].isdecimal() or not row[1]:
+            if len(row) != 2 or not is_whole_number(row[0]) or not row[1]:
                 raise not_understood(
                     self.file, line, f"'{text[:40]}' is not peer,topic such as 0,news"
                 )

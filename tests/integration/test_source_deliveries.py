@@ -261,6 +261,16 @@ def test_unusable_deliveries_file_is_refused(tmp_path: Path) -> None:
         take(path)
 
 
+def test_intervals_that_no_number_has_are_refused(tmp_path: Path) -> None:
+    """Counted from 1970 in tenths of a second, these are at 17,000,000,000."""
+    path = tmp_path / "deliveries.csv"
+    path.write_text("msg,node,prev_node,t_us\nm,a,a,1700000000000000\nm,b,a,1700000000050000\n")
+    assert take(path).told.clock.first == 1_700_000_000
+    with pytest.raises(InputError, match="17,000,000,000") as refused:
+        take(path, interval_us=100_000)
+    assert "from the start of the run" in str(refused.value.hint)
+
+
 def test_deliveries_file_is_recognised_by_its_header() -> None:
     assert SOURCE.recognises("x", b"msg,node,prev_node,t_us\n0,11,11,0\n") == ENCODING
     assert SOURCE.recognises("x", b"interval,src,dst\n") is None

@@ -250,6 +250,7 @@ def test_bad_rpcs_of_hermes_are_quarantined(tmp_path: Path) -> None:
         ({"direction": "unknown"}, "unknown direction: unknown"),
         ({"type": "i_want"}, "unknown type: i_want"),
         ({"remote_peer_id": ""}, "missing value: remotepeerid"),
+        ({"direction": "out", "msg_ids": ["a", None]}, "missing value in a list of ids"),
     ]
     told = [sound, *(sound | change for change, _ in changes), sound | {"msg_ids": None}]
     pq.write_table(pa.Table.from_pylist(told), tmp_path / "iwant_1.parquet")
@@ -314,6 +315,10 @@ def test_copies_have_marks_of_what_the_receiver_asked_for_or_refused(tmp_path: P
         },
         {"timestamp": [1], "type": ["x"], "producer_id": ["p"], "topic": ["t"], "payload": ["{}"]},
         {"interval": [1], "src": ["a"], "dst": ["b"]},
+        {
+            **{"timestamp": [1], "type": ["iwant"], "producer_id": ["p"], "is_og": [True]},
+            **{"direction": ["in"], "remote_peer_id": ["q"], "msg_ids": [[b"m"]], "msgs": [1]},
+        },
     ],
 )
 def test_other_parquet_is_not_of_hermes(tmp_path: Path, table: dict[str, Any]) -> None:

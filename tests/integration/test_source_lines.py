@@ -268,6 +268,17 @@ def test_lines_with_bad_values_are_refused_and_files_that_do_not_fit_are_skipped
     assert f"1 {NO_MATCH}" in str(error.value.hint)
 
 
+def test_lines_of_windows_match_as_others_do(tmp_path: Path) -> None:
+    pattern = (
+        "time_unit = 's'\n[lines.x]\nkind = 'deliver'\n"
+        r"pattern = '(?P<peer>\w+) got (?P<message>\w+) at (?P<time>\d+)$'"
+    )
+    (tmp_path / "a.log").write_bytes(b"a got m at 1\r\na got n at 2\na got o at 3\r\n")
+    found = take_lines(pattern, tmp_path)
+    assert found.rows("receptions", "message") == {("m",), ("n",), ("o",)}
+    assert NO_MATCH not in found.told.notes
+
+
 def test_lines_without_patterns_are_an_error() -> None:
     with pytest.raises(UseError, match="--pattern"):
         sources_for(SourceOptions(), "lines")

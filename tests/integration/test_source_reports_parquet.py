@@ -180,6 +180,28 @@ def test_plain_neighbours_and_numeric_names_equal_those_in_lines(tmp_path: Path)
 
 
 @pytest.mark.parametrize("as_map", [True, False])
+def test_gauge_of_a_large_whole_number_is_a_double_as_in_json(tmp_path: Path, as_map: bool) -> None:
+    gauges = [{"bytes": 2**60 + 1}, {"bytes": 3}]
+    rows = [{"peer": f"p{n}", "interval": n} for n in range(2)]
+    lines = in_lines([{**row, "gauges": of} for row, of in zip(rows, gauges, strict=True)])
+    kind = pa.map_(pa.string(), pa.int64()) if as_map else pa.struct([("bytes", pa.int64())])
+    cells = [[*of.items()] for of in gauges] if as_map else gauges
+    columns = pa.Table.from_pylist(rows).append_column("gauges", pa.array(cells, kind))
+    found, meant = stage(tmp_path / "columns", columns), stage(tmp_path / "lines", lines)
+    assert in_order(found.tables["gauges"]) == in_order(meant.tables["gauges"])
+    assert len(found.tables["gauges"]) == 2
+
+
+def test_row_whose_name_is_not_utf8_is_refused_alone(tmp_path: Path) -> None:
+    names = [f"p{n}".encode() for n in range(40)]
+    names[17] = b"\xff\xfe"
+    peers = pa.Array.from_buffers(pa.string(), 40, pa.array(names, pa.binary()).buffers())
+    found = stage(tmp_path / "columns", pa.table({"peer": peers, "interval": [0] * 40}))
+    assert [row[1] for row in found.quarantine] == [18]
+    assert len(found.records) == 39
+
+
+@pytest.mark.parametrize("as_map", [True, False])
 def test_gauges_are_a_map_or_a_struct_of_numbers(tmp_path: Path, as_map: bool) -> None:
     gauges = [{"hops": 3.5, "lookups": 2.0}, {"hops": 1.0, "lookups": None}, None, {"hops": inf}]
     rows = [{"peer": f"p{n}", "interval": n} for n in range(4)]

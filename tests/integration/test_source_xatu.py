@@ -513,6 +513,32 @@ def test_times_in_seconds_and_texts_in_bytes_are_read(tmp_path: Path) -> None:
     assert taken.rows("links", "src", "dst", "valid_from") == {("alpha", str(ALICE), 500_000)}
 
 
+@pytest.mark.parametrize("kind", [pa.uint32(), pa.int64(), pa.timestamp("s", "UTC")])
+def test_connection_begins_when_it_was_opened_whatever_the_type_of_times(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    """Two connections to a peer, which were opened in the same thousand seconds; one is closed."""
+    events = {
+        "connected": [
+            row("connected", 1, opened=T0),
+            row("connected", 2, opened=T0 + timedelta(seconds=2)),
+            row("connected", 9, "beta", opened=T0 + timedelta(seconds=9)),
+        ],
+        "disconnected": [row("disconnected", 5, opened=T0)],
+    }
+    for name, rows in events.items():
+        folder = tmp_path / f"libp2p_{name}"
+        folder.mkdir()
+        table = pa.Table.from_pylist(rows, xatu.TABLES[name])
+        for column in ("opened", "updated_date_time"):
+            cast = table[column].cast(pa.int64()).cast(kind)
+            table = table.set_column(table.column_names.index(column), column, cast)
+        pq.write_table(table, folder / "1.parquet")
+    taken = take(tmp_path)
+    ends = {(src, end) for src, end in taken.rows("links", "src", "valid_to") if src == "alpha"}
+    assert ends == {("alpha", OPEN)}, "the other connection stays"
+
+
 def test_networks_are_runs_of_their_own(tmp_path: Path) -> None:
     grafts = [row("graft", 0), row("graft", 1, meta_network_name="hoodi", peer_id_unique_key=BOB)]
     write(tmp_path, {"graft": grafts})

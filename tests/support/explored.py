@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import numpy as np
 import uvicorn
 
-from vizpub.explorer.server.serving import Listening, listen
+from vizpub.collector.http.listener import listen_at
 from vizpub.explorer.server.web import app
 
 
@@ -79,7 +79,7 @@ def exploring(
     workspace: Path, token: str | None = None, *, commands: bool = False
 ) -> Iterator[Explorer]:
     """For the length of the block."""
-    with listen(Listening()) as listening:
+    with listen_at("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
             app(workspace, token, commands=commands), ws="none", lifespan="off", log_config=None
         )

@@ -5,6 +5,7 @@ ingest/sources/reports/sql.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -327,12 +328,13 @@ class _Peer:
 
     def _count_kinds(self, report: Any) -> dict[tuple[str, str | None], Counts]:
         """Control messages of the interval by kind and topic; entries of both add up."""
-        summed: dict[tuple[str, str | None], Counts] = {}
+        entries: dict[tuple[str, str | None], list[Any]] = defaultdict(list)
         for entry in report.control_kinds or ():
-            sums = summed.setdefault((entry.kind, entry.topic), [None] * len(CONTROL_COLUMNS))
-            for number, name in enumerate(CONTROL_COLUMNS):
-                if (value := getattr(entry, name)) is not None:
-                    sums[number] = (sums[number] or 0) + value
+            entries[entry.kind, entry.topic].append(entry)
+        summed: dict[tuple[str, str | None], Counts] = {}
+        for of, same in entries.items():
+            counts = ([getattr(entry, name) for entry in same] for name in CONTROL_COLUMNS)
+            summed[of] = [None if None in known else sum(known) for known in counts]
         known = {of: [None if (n or 0) > INT64 else n for n in c] for of, c in summed.items()}
         if not self._totals:
             return known

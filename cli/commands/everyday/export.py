@@ -315,8 +315,8 @@ def html(
     """Write the page of `vizpub explore` with a run's overlay and messages as one file.
 
     The file opens in a browser without vizpub and without a network, for example from a mail.
-    Tables, comparisons and other runs are left out. A file of more than 50 MB is refused: choose
-    a window, a topic or layers.
+    Comparisons, other runs and tables of more than 50,000 rows are left out. A file of more than
+    50 MB is refused: choose a window, a topic or layers.
 
     Examples:
 

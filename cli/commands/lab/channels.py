@@ -14,10 +14,12 @@ from vizpub.cli.commands.lab.simulate import CHANNELS, simulation_of
 from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.options import MOST_RUNS, Output, comma_list
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import OutputRows, show_rows
+from vizpub.cli.terminal.output import OutputRows, figure_format, show_rows, write_figure
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from vizpub.simulators.channels.layout import ChannelLayout
     from vizpub.simulators.channels.parameters import ChannelParameters
     from vizpub.simulators.channels.running import ChannelMeasurement
@@ -297,6 +299,8 @@ def gdfr(
     """
     from vizpub.simulators.channels.liftoff import curve, liftoff
 
+    if rates.figure is not None:
+        figure_format(rates.figure)
     chosen = load.of(parameters)
     ends = [liftoff(draw.layout(one), load.updates).gap_us for one in chosen]
     liftoff_gaps = [gap for gap in ends if gap is not None]
@@ -312,14 +316,14 @@ def gdfr(
             for rate, at in zip(per_second, runs, strict=True)
         ]
     columns = ("mapping", "updates_per_second", "gap_ms", "gdfr", "sdfr", "staleness_ms")
-    if rates.figure is not None:
-        _draw(rows, rates.figure)
     show_rows(OutputRows(columns, rows), output, settings)
+    if rates.figure is not None:
+        write_figure(_draw(rows), rates.figure, settings)
     _say_readings(settings, chosen)
 
 
-def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
-    from vizpub.analytics.figures.canvas import panels, save
+def _draw(rows: list[tuple[Any, ...]]) -> Figure:
+    from vizpub.analytics.figures.canvas import panels
     from vizpub.analytics.figures.styles import PALETTE, figure_style
 
     with figure_style():
@@ -331,7 +335,7 @@ def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
         panel.set_xlabel("page updates per second")
         panel.set_ylabel("copies left over per second")
         panel.legend()
-    save(figure, file, file.suffix.removeprefix("."))
+    return figure
 
 
 _ROWS: dict[

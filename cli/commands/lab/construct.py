@@ -9,7 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from vizpub.cli.commands.lab.of_runs import subscriptions_of
-from vizpub.cli.commands.lab.simulate import SimulationOptions, ingest_reports, simulate_all
+from vizpub.cli.commands.lab.simulate import (
+    SimulationOptions,
+    check_needs,
+    ingest_reports,
+    simulate_all,
+)
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.groups import LazyGroup, command_group
 from vizpub.cli.settings import Settings
@@ -68,6 +73,9 @@ def _construct_parquet(
     from vizpub.simulators.engine.parameters import us
     from vizpub.simulators.engine.plan import make_plan
 
+    check_needs(options)
+    if options.live:
+        raise UseError("--parquet writes a file and reports to nobody: leave out --live")
     plan = make_plan(system_of(name), chosen, options.seed)
     world = plan.world
     still = ("intervals", 1), ("churn", "none"), ("publications", "none")

@@ -196,13 +196,12 @@ def simulate_all(
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
     from vizpub.simulators.engine.plan import make_plan
 
+    check_needs(options)
     seeds = range(options.seed, options.seed + options.runs)
     plans = [make_plan(system, chosen, seed) for seed in seeds]
     folders = [_folder(settings, options, plan) for plan in plans]
     if options.ingest is not None:
         _check_ingest(settings, plans, options)
-    elif options.layers or options.no_load:
-        raise UseError("--layers and --no-load need --ingest NAME")
     if options.live and options.runs > 1:
         raise UseError("--live reports one run: give --runs 1")
     # Another simulation in one of the folders is an error now, not after the first runs.
@@ -223,6 +222,14 @@ def simulate_all(
     if options.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
             ingest_reports(settings, _run_name(options, plan), folder.reports, options)
+
+
+def check_needs(options: SimulationOptions) -> None:
+    """Check that what options refer to is given, too. Raises: UseError."""
+    if options.ingest is None and (options.layers or options.no_load):
+        raise UseError("--layers and --no-load need --ingest NAME")
+    if options.live is None and options.speed != 1:
+        raise UseError("--speed needs --live URL")
 
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], options: SimulationOptions) -> None:

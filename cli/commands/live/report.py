@@ -15,6 +15,8 @@ from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import InputError, UseError
 
+_DELAY = "2s"
+
 
 @dataclass(frozen=True)
 class ReportingOptions:
@@ -52,7 +54,7 @@ class ReportingOptions:
             callback=check_duration,
             help="With --follow: how long after its end an interval is reported.",
         ),
-    ] = "2s"
+    ] = _DELAY
     silence: Annotated[
         str,
         typer.Option(
@@ -90,6 +92,8 @@ def report(
         raise UseError("--replay is for finished traces: leave it out, or --follow")
     if reporting.speed != 1 and not reporting.replay:
         raise UseError("--speed needs --replay")
+    if reporting.delay != _DELAY and not reporting.follow:
+        raise UseError("--delay needs --follow")
     following = FollowOptions(
         reporting.follow,
         parse_duration_us(reporting.delay) / 1_000_000,

@@ -156,7 +156,7 @@ def print_path(
 
     The files are Parquet. The folder stays unchanged until ten minutes after the run was changed or
     replaced. `runs/RUN/TABLE` in the workspace links to the newest such folder: a program that
-    reads through the link while the run changes may miss files.
+    reads through the link while the run changes may fail, and has to read again.
 
     Examples:
 

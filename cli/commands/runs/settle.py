@@ -28,7 +28,8 @@ def settle(
 ) -> None:
     """Rebuild a run from all of its files, with late reports.
 
-    An append leaves out and counts reports of final intervals, and anything about final messages.
+    An append leaves out and counts reports of intervals that the run has, and anything about final
+    messages.
     This command ingests all files of the run again, with the run's own options, beside the old run,
     which it then replaces in one step. Give the run's own metrics again (--metric).
 

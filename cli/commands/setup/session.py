@@ -26,8 +26,8 @@ def start(
 ) -> None:
     """Start a Spark session that keeps running, and wait until it is ready.
 
-    An ingest of less than 64 MB into this workspace uses it instead of starting Spark. It
-    serves one command at a time, and only commands of the user who started it.
+    An ingest into this workspace uses it instead of starting Spark. It serves one command at a
+    time, and only commands of the user who started it.
 
     Examples:
 

@@ -26,6 +26,7 @@ from vizpub.ingest.sources.libp2p.events import (
     TraceEvent,
 )
 from vizpub.ingest.tasks.fold import count_name
+from vizpub.reports.fields import INT64
 
 NO_PEER_YET = "before the line that names the peer"
 
@@ -159,4 +160,6 @@ def parse_time(text: str) -> int:
         raise RecordRefused("time is not RFC 3339") from error
     if seconds < 0:
         raise RecordRefused("negative time")
+    if seconds >= INT64 // 10**9:
+        raise RecordRefused("time too large")
     return int(seconds) * 10**9 + int((match[2] or "").ljust(9, "0"))

@@ -169,7 +169,8 @@ class _LineReader:
         tally, peer = self.judge.tally(), self.patterns.peer_of_file(split.path)
 
         def rows_of(line: InputLine) -> Iterator[InputRow]:
-            match = self.patterns.match(_COLOURS.sub("", line.text.decode()), peer)
+            text = _COLOURS.sub("", line.text.decode()).removesuffix("\r")
+            match = self.patterns.match(text, peer)
             if match is None:
                 count_name(tally.unknown, NO_MATCH)
                 return

@@ -138,8 +138,10 @@ def _cast_numbers(values: pa.Array) -> pa.Array:
     if not all(any(is_kind(one) for is_kind in kinds) for one in inner):
         raise UnfitType(str(actual))
     if pa.types.is_map(actual):
-        return values.cast(kind)
-    return pa.array([row and list(row.items()) for row in values.to_pylist()], kind)
+        return values.cast(kind, safe=False)  # as JSON, whose numbers are doubles, too
+    fields = [pc.struct_field(values, i).cast(pa.float64(), safe=False) for i in range(len(inner))]
+    numbers = pa.StructArray.from_arrays(fields, values.type.names, mask=values.is_null())
+    return pa.array([row and list(row.items()) for row in numbers.to_pylist()], kind)
 
 
 def _doubtful(values: pa.Array, kind: Kind) -> _Mask:

@@ -43,10 +43,14 @@ def join_intervals(
     """
     if not pa.types.is_integer(batch.schema.field(time).type):
         return None
-    acceptable = pc.and_(pc.greater_equal(batch[time], 0), pc.less_equal(batch[time], most))
+    numbers = batch[time].cast(pa.int64(), safe=False)  # what does not fit is negative
+    acceptable = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, most))
     key, room = np.zeros(len(batch), np.int64), 1
     for name in (name for name in batch.schema.names if name != time):
-        coded = batch[name].dictionary_encode(null_encoding="encode")
+        column = batch[name]
+        if pa.types.is_dictionary(column.type):  # its nulls have no code
+            column = column.dictionary_decode()
+        coded = column.dictionary_encode(null_encoding="encode")
         room *= max(len(coded.dictionary), 1)
         if room > _ROOM:
             return None
@@ -55,7 +59,7 @@ def join_intervals(
         acceptable = pc.and_(acceptable, is_valid(name, coded.dictionary).take(codes))
     positions = np.flatnonzero(acceptable.fill_null(False).to_numpy(zero_copy_only=False))
     others = np.setdiff1d(np.arange(len(batch)), positions, assume_unique=True)
-    key, times = key[positions], batch[time].take(pa.array(positions)).cast(pa.int64()).to_numpy()
+    key, times = key[positions], numbers.take(pa.array(positions)).to_numpy()
     order = _order(key, times, room)
     key, times, positions = key[order], times[order], positions[order]
     begins = np.ones(positions.size, bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +22,8 @@ def schema_of(path: str, head: bytes) -> pa.Schema | None:
     if not head.startswith(_MAGIC):
         return None
     try:
-        return pq.read_schema(path)
+        with open_parquet(path) as parquet:
+            return parquet.schema_arrow
     except (OSError, pa.ArrowException):
         return None
 
@@ -67,9 +69,26 @@ def read_group(
     size: int = BATCH,
 ) -> Iterator[InputRow]:
     """Apply `check` to each batch of a row group, of up to `size` rows, and the number of its first
-    row. If the rest cannot be read, the last row is a refusal with the reason; small batches then
-    save more of the rows before it.
+    row. It converts all values before it yields or counts a row; a row whose values cannot be
+    converted is refused. If the rest cannot be read, the last row is a refusal with the reason;
+    small batches then save more of the rows before it.
     """
+
+    def check_convertible(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
+        try:
+            rows = check(batch, first)
+            head = [*islice(rows, 1)]
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            if len(batch) == 1:
+                yield refusal_row(split, first, f"cannot be converted: {error}")
+                return
+            half = len(batch) // 2
+            yield from check_convertible(batch.slice(0, half), first)
+            yield from check_convertible(batch.slice(half), first + half)
+            return
+        yield from head
+        yield from rows
+
     number, groups = split.line, range(split.start, split.stop or 0)
     checked_to = number
     for rows in (size, BATCH) if size > BATCH else (size,):
@@ -78,7 +97,7 @@ def read_group(
             for batch in parquet.iter_batches(rows, row_groups=groups, columns=columns):
                 new = batch.slice(max(checked_to - number, 0))
                 if len(new):
-                    yield from check(new, number + len(batch) - len(new))
+                    yield from check_convertible(new, number + len(batch) - len(new))
                 number += len(batch)
                 checked_to = max(checked_to, number)
             return

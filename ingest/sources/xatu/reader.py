@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vizpub.ingest.inputs.reader import (
     InputRow,
@@ -35,6 +36,7 @@ from vizpub.ingest.sources.xatu.tables import (
     SIZE,
     TABLES,
     TIME,
+    TIME_OR_SECONDS,
     TOPIC_PARTS,
     UPDATED,
     WAYS,
@@ -43,6 +45,7 @@ from vizpub.ingest.sources.xatu.tables import (
     XatuType,
     columns_read,
     table_of,
+    wanted_type,
 )
 from vizpub.reports.fields import INT64
 
@@ -182,9 +185,14 @@ class KeyReader:
 def _rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """Yield the rows: times in milliseconds, texts that are not UTF-8 as bytes."""
     names = batch.schema.names
-    columns = [_plain_values(column) for column in batch.columns]
+    columns = [_plain_values(_in_ms(name, batch[name])) for name in names]
     for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))
+
+
+def _in_ms(name: str, column: pa.Array) -> pa.Array:
+    is_in_seconds = wanted_type(name) == TIME_OR_SECONDS and pa.types.is_integer(column.type)
+    return pc.multiply(column.cast(pa.int64()), 1000) if is_in_seconds else column
 
 
 def _plain_values(column: pa.Array) -> list[Any]:

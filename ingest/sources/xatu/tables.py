@@ -187,14 +187,15 @@ def find_faults(schema: pa.Schema, name: str) -> Iterator[str]:
         if column not in schema.names:
             yield f"it has no column '{column}'"
     for column in columns_read(schema, table):
-        kind, wanted = schema.field(column).type, _wanted_type(column)
+        kind, wanted = schema.field(column).type, wanted_type(column)
         if not any(check(kind) for check in _CHECKS[wanted]):
             yield f"column '{column}' is {kind}, not {wanted}"
 
 
+TIME_OR_SECONDS = "a time or whole seconds"
 _CHECKS = {
     "a time": (pa.types.is_timestamp,),
-    "a time or whole seconds": (pa.types.is_timestamp, pa.types.is_integer),
+    TIME_OR_SECONDS: (pa.types.is_timestamp, pa.types.is_integer),
     "a whole number": (pa.types.is_integer,),
     "true or false": (pa.types.is_boolean, pa.types.is_integer),
     "a list": (pa.types.is_list, pa.types.is_large_list),
@@ -205,14 +206,15 @@ _CHECKS = {
 }
 _WANTED = {
     TIME: "a time",
-    UPDATED: "a time or whole seconds",
-    "opened": "a time or whole seconds",
+    UPDATED: TIME_OR_SECONDS,
+    "opened": TIME_OR_SECONDS,
     "subscribe": "true or false",
     "protocols": "a list",
     **dict.fromkeys((SIZE, "connection_age_ms", "control_index", "seq_number"), "a whole number"),
 }
 
 
-def _wanted_type(column: str) -> str:
+def wanted_type(column: str) -> str:
+    """Return what a column must have, a key of the checks."""
     numbers = ("unique_key", "_system_number")
     return _WANTED.get(column, "a whole number" if column.endswith(numbers) else "text")

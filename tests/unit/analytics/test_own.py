@@ -144,6 +144,7 @@ BAD: list[tuple[Callable[[Interval], Any], str]] = [
     (lambda _: [1, "b"], r"type str, .*number$"),
     (lambda _: [1, True], r"type bool, .*number$"),
     (lambda _: [1, math.inf], r"infinite number; None"),
+    (lambda _: [1, 10**400], r"beyond the range of a double"),
     (lambda _: 1 // 0, r"ZeroDivisionError: .+ \(line \d+\)$"),
 ]
 HERE = Interval(

@@ -229,3 +229,12 @@ def test_folder_that_is_moved_for_a_moment_ends_nothing(tmp_path: Path) -> None:
         assert served.post(line("a", 0))[0] == 503
         folder.rename(place.folder)
         assert served.post(line("a", 0))[0] == 202
+
+
+def test_refused_names_of_any_length_leave_the_progress_short(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        for letter in "abc":
+            assert served.post(line(letter * 900_000, 0))[0] == 422
+        told = served.ask("GET", "/v1/runs/lab")[1]
+        assert len(json.dumps(told)) < 10_000
+        assert sorted(name[0] for name in told["progress"]["refused_peers"]) == ["a", "b", "c"]

@@ -13,6 +13,10 @@ PAGE = (Path(__file__).parents[3] / "docs" / "queries.md").read_text("utf-8")
 OURS = ("run", "levels", "ranges")
 
 
+def _in_words(meaning: str) -> str:
+    return re.sub(r"\$(\w+)", r"`\1`", meaning)
+
+
 def rows(section: str, heading: str) -> list[tuple[str, str]]:
     """(first cell, last cell) of the table under a heading cell."""
     table = re.search(rf"^\| {heading} \|.*\n\| ---.*\n((?:\|.*\n)*)", section, re.M)
@@ -27,11 +31,11 @@ def test_queries_page_section_equals_the_query_header(name: str) -> None:
     section = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
     assert query.purpose in section
     assert rows(section, "parameter") == [
-        (p.name, p.meaning.replace("$", "") + (f"; {p.default} if left out" if p.default else ""))
+        (p.name, _in_words(p.meaning) + (f"; {p.default} if left out" if p.default else ""))
         for p in query.parameters
         if p.type not in OURS
     ]
-    assert rows(section, "column") == [(c.name, c.meaning.replace("$", "")) for c in query.columns]
+    assert rows(section, "column") == [(c.name, _in_words(c.meaning)) for c in query.columns]
     needs = " and ".join(f"`{table}`" for table in query.needs)
     assert needs == "".join(re.findall(r"^Needs (.+)\.$", section, re.M))
     assert re.search(rf"^vizpub query (?:gossipsub |trees |channels )?{name}(?: |$)", section, re.M)

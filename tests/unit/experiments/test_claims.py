@@ -222,7 +222,17 @@ class TestChecks:
                     "of": "a / b",
                     "above": 0,
                 },
-                f"'a / b': {ONE_GROUP}",
+                f"'a / b': a correlation {ONE_GROUP}",
+            ),
+            (
+                {
+                    "kind": "change",
+                    "of": "a / b",
+                    "before": (0, 0.5),
+                    "after": (0.5, 1),
+                    "above": 0,
+                },
+                f"'a / b': a change {ONE_GROUP}",
             ),
             (
                 {"kind": "line", "along": "links", "points": ["a", "b", "a"], "above": 0},

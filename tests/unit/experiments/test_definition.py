@@ -113,6 +113,8 @@ class TestErrors:
             (('what = "W"', 'what = "W"\nwhy_not = 1'), "published 1: no `why_not`"),
             (("seeds = [3, 8]", 'seeds = ["x"]'), "seeds"),
             (("seeds = [3, 8]", "seeds = []"), "give at least one system"),
+            (("seeds = [3, 8]", "seeds = [3, 8, 3]"), "a seed occurs twice"),
+            (('name = "calm"', 'name = "TCP / IP"'), "would be a ratio of groups"),
             (('kind = "order"', 'kind = "guess"'), "published 1, kind: Invalid value 'guess'"),
             (('metric = "links"', 'metric = "lnks"'), "published 1: no metric 'lnks'; did you"),
             (('"one, calm", ', '"one, clam", '), "published 1: no group 'one, clam'; did you"),

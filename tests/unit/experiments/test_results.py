@@ -4,9 +4,12 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy import stats
 from scipy.stats import spearmanr
 
+from vizpub.experiments.groups import WHOLE
 from vizpub.experiments.results import (
     EXPERIMENT_METRICS,
     ExperimentResults,
@@ -14,6 +17,8 @@ from vizpub.experiments.results import (
     check_metric,
     describe_metric,
     determination,
+    estimate_difference,
+    estimate_term,
     rank_correlation,
 )
 from vizpub.model.errors import UnknownName
@@ -93,9 +98,33 @@ def test_estimates_ratios_and_changes_are_of_the_groups(results: ExperimentResul
 
 
 def test_series_are_of_the_requested_groups(results: ExperimentResults) -> None:
-    (found,) = results.series(["network_size"], ["b"])
+    compared = results.series(["network_size"], ["b"])
+    assert compared
+    (found,) = compared.runs
     assert (found.group, found.series) == ("b", {"network_size": [4, 4, 3, 3]})
-    assert results.series(["network_size"], ["c"]) == []
+    assert (compared.first, compared.last) == (0, 3)
+    assert results.series(["network_size"], ["c"]) is None
+
+
+def test_groups_are_compared_in_pairs_of_the_seeds_that_both_have() -> None:
+    """As `compare_groups` does for the same values: an unknown one leaves its seed out."""
+    values = {"a": {1: 10.0, 2: 20.0, 3: 30.0}, "b": {1: 11.0, 2: 21.5}}
+    less = estimate_difference(values.__getitem__, ("a", "b"))
+    low, high = stats.ttest_rel([10, 20], [11, 21.5]).confidence_interval()
+    assert (less.value, less.low, less.high) == pytest.approx((-1.25, low, high))
+    assert estimate_term(values.__getitem__, "a / b").value == pytest.approx(15 / 16.25)
+    alone = {"a": values["a"], "b": {9: 1.0, 8: 3.0}}
+    assert estimate_difference(alone.__getitem__, ("a", "b")).value == 18
+
+
+def test_correlation_leaves_out_peers_with_an_unknown_value(
+    results: ExperimentResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table(
+        {"peer": range(5), "degree": [1, 2, 3, 4, 5], "hops_mean": [None, 4.0, 3.0, 2.0, 1.0]}
+    )
+    monkeypatch.setattr("vizpub.experiments.results._present_peers", lambda *_: rows)
+    assert results.correlation(("degree", "hops_mean"), "b", WHOLE).value == pytest.approx(-1)
 
 
 def test_metrics_of_experiments_are_known_by_name() -> None:

@@ -48,3 +48,11 @@ def test_folder_is_made_once_and_one_below_a_file_is_refused(path: Path) -> None
     assert make_folder(make_folder(folder)).is_dir()
     with pytest.raises(UseError, match=naming("table.csv/below", "Not a directory")):
         make_folder(path / "below")
+
+
+def test_writers_of_one_process_do_not_share_a_new_file(path: Path) -> None:
+    with replacing(path) as one, replacing(path) as other:
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
+    assert [*path.parent.iterdir()] == [path]

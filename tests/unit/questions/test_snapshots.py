@@ -104,6 +104,19 @@ def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
     ]
 
 
+def test_message_with_an_unknown_time_is_covered_along_hops_only(run: Run) -> None:
+    (part,) = run.stored.files("receptions")
+    told = pq.read_table(part)
+    times = told["time_us"].to_pylist()
+    first = next(n for n, row in enumerate(told.to_pylist()) if row["first"] and row["eligible"])
+    times[first] = None
+    place = told.column_names.index("time_us")
+    pq.write_table(told.set_column(place, "time_us", pa.array(times, pa.int64())), part)
+    assert set(coverage(run)["message_name"].to_pylist()) == {"m1"}
+    along = coverage(run, along="hop")
+    assert along.filter(along["message_name"] == "m0")["delivered"].to_pylist()[-1] == 2
+
+
 def test_rejected_message_is_covered_only_when_named(run: Run) -> None:
     (part,) = run.stored.files("metrics/messages")
     measured = pq.read_table(part)

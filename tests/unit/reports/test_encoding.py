@@ -44,11 +44,14 @@ def test_snapshot_of_other_classes_is_their_line() -> None:
     }
 
 
-def test_gauges_of_numpy_are_numbers() -> None:
-    """What numpy computes is a float to JSON, and bytes to marshal."""
+def test_texts_and_numbers_of_numpy_are_what_json_makes_of_them() -> None:
     gauges = {"load": np.mean([1.0, 2.0]), "delay": np.float64(0.1), "lookups": 3}
-    told = {"peer": "a", "interval": 0, "gauges": gauges}
+    told = {"peer": np.str_("a"), "topics": list(np.array(["x", "y"])), "gauges": gauges}
     for lines in (LineEncoder().snapshot(told).encode(), LineEncoder().encode(told)):
-        assert json.loads(lines)["gauges"] == {"load": 1.5, "delay": 0.1, "lookups": 3}
+        assert read(lines) == {
+            "peer": "a",
+            "topics": ["x", "y"],
+            "gauges": {"load": 1.5, "delay": 0.1, "lookups": 3},
+        }
     record = Report(peer="a", interval=0, gauges=gauges)
     assert json.loads(LineEncoder().snapshot(record).encode())["gauges"]["delay"] == 0.1

@@ -293,6 +293,16 @@ class TestCollections:
         assert state(tmp_path / "ws") == before
 
 
+def test_run_json_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of a small archive may claim any size for it; what is packed is small."""
+    monkeypatch.setattr(archive, "_MOST_TEXT", 10_000)
+    listed = {"format": archive.FORMAT, "run": "monday", "files": {FILE: [20_000, 0]}}
+    parts = [(archive.LIST, json.dumps(listed).encode()), (FILE, bytes(20_000))]
+    rewritten(tmp_path / "a.tar", [(tarfile.TarInfo(name), content) for name, content in parts])
+    with pytest.raises(StoreBroken, match=f"{FILE} is too large"):
+        import_run(tmp_path / "a.tar", tmp_path / "ws")
+
+
 def hostile(parts: Members) -> Iterator[tuple[str, Members]]:
     """Archives that somebody made to write elsewhere, or more than there is."""
     entry = parts[2][0]

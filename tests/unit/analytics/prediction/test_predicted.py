@@ -92,6 +92,12 @@ def test_sigma_for_all_needs_no_events() -> None:
     assert row["gossip_events"] == 0
 
 
+def test_prediction_for_all_is_unknown_where_nothing_shows_gamma() -> None:
+    row = IntervalGossip(interval(both_ways(TREE), []), []).row(0.25, None)
+    assert row["sigma"] == 0.25
+    assert row["predicted_receivers"] is row["predicted_percolation"] is row["gamma"] is None
+
+
 def test_prediction_without_events_is_unknown() -> None:
     row = IntervalGossip(interval(both_ways(TREE), WANTS), []).row(None, 0.2)
     assert row["predicted_receivers"] is row["sigma"] is row["predicted_percolation"] is None

@@ -217,9 +217,12 @@ def test_report_command_tells_what_it_did(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         assert "reported 1" in done.output
         assert len(records(served)) > 300
-        for wrong in (["--follow"], ["--speed", "2", "--to", url(served)]):
-            options = told if wrong == ["--follow"] else told[:2]
-            refused = CliRunner().invoke(
-                app, ["--workspace", str(tmp_path), *options, "--to", url(served), *wrong]
-            )
+        plain = told[:5]
+        for wrong, why in (
+            ([*told, "--follow"], "--replay is for finished traces"),
+            ([*plain, "--speed", "2"], "--speed needs --replay"),
+            ([*plain, "--delay", "9s"], "--delay needs --follow"),
+        ):
+            refused = CliRunner().invoke(app, ["--workspace", str(tmp_path), *wrong])
             assert refused.exit_code == 2, refused.output
+            assert why in refused.output

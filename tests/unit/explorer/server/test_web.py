@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -215,13 +216,17 @@ def test_server_only_reads(explorer: Explorer) -> None:
     assert explorer.ask("/api/runs/monday", "DELETE").status == 405
 
 
+def cookie_of(server: Explorer) -> str:
+    return f"{COOKIE}_{urlsplit(server.address).port}"
+
+
 LEAVE = b'{"peer": 0, "action": "leave"}'
 
 
 @pytest.mark.parametrize(
     ("status", "body", "changes"),
     [
-        (401, LEAVE, {"cookie": f"{COOKIE}=another"}),
+        (401, LEAVE, {"cookie": "another"}),
         (403, LEAVE, {"origin": "http://elsewhere.example"}),
         (403, LEAVE, {"origin": "null"}),
         (415, LEAVE, {"content-type": "text/plain"}),
@@ -239,19 +244,21 @@ def test_commands_come_from_the_page_of_who_has_the_token(
     made_once: Path, status: int, body: bytes, changes: dict[str, str]
 ) -> None:
     with exploring(made_once, "secret", commands=True) as server:
-        own = {
-            "cookie": f"{COOKIE}=secret",
+        sent = {
+            "cookie": "secret",
             "origin": server.address.rstrip("/"),
             "content-type": "application/json",
+            **changes,
         }
-        told = server.ask("/api/runs/monday/commands", "POST", body=body, **own | changes)
+        sent["cookie"] = f"{cookie_of(server)}={sent['cookie']}"
+        told = server.ask("/api/runs/monday/commands", "POST", body=body, **sent)
         assert (told.status, bool(told.json()["error"])) == (status, True)
 
 
 @pytest.mark.parametrize(("token", "commands"), [("secret", False), (None, True)])
 def test_commands_need_a_token_and_permission(made_once: Path, token: str, commands: bool) -> None:
     with exploring(made_once, token, commands=commands) as server:
-        own = {"cookie": f"{COOKIE}=secret", "origin": server.address.rstrip("/")}
+        own = {"cookie": f"{cookie_of(server)}=secret", "origin": server.address.rstrip("/")}
         told = server.ask("/api/runs/monday/commands", "POST", body=LEAVE, **own)
         assert told.status == 405
 
@@ -266,13 +273,17 @@ def test_token_opens_once_and_a_cookie_from_then_on(made_once: Path) -> None:
     with exploring(made_once, "secret") as lan:
         assert lan.ask("/api/runs").status == 401
         assert lan.ask("/?token=wrong").status == 401
-        assert lan.ask("/api/runs", Cookie=f"{COOKIE}=wrong").status == 401
+        assert lan.ask("/api/runs", Cookie=f"{cookie_of(lan)}=wrong").status == 401
         opened = lan.ask("/?token=secret")
         assert opened.status == 303
         assert "secret" not in opened.headers["location"]
         kept = opened.headers["set-cookie"]
         assert "HttpOnly" in kept
-        assert lan.ask("/api/runs", Cookie=kept.partition(";")[0]).status == 200
+        own = kept.partition(";")[0]
+        assert own.partition("=")[0] == cookie_of(lan)
+        # Browsers send what all servers of a host have set, whatever is in it.
+        others = 'prefs={"a":1}', f"{COOKIE}_1=another", "a b"
+        assert lan.ask("/api/runs", Cookie="; ".join((*others, own))).status == 200
 
 
 def test_vendored_files_are_those_of_the_packages() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from vizpub.graphstore.server.offline import DISK_FULL, Command, failure, gist
+from vizpub.graphstore.server.offline import DISK_FULL, SCRATCH, Command, Tool, failure, gist
 from vizpub.model.errors import Neo4jUnavailable
 
 
@@ -65,3 +66,25 @@ def test_command_ends_when_its_listener_is_interrupted() -> None:
 )
 def test_gist_quotes_the_errors_of_a_log(log: str, told: str) -> None:
     assert gist(log) == told
+
+
+def test_database_that_is_replaced_has_the_name_of_its_files() -> None:
+    """Neo4j writes the files of a database Mine in a folder mine."""
+    tool = Remembering()
+    with tool.replacement("Mine") as new:
+        assert new == SCRATCH
+    assert tool.finished == ["mine"]
+
+
+class Remembering(Tool):
+    def __init__(self) -> None:
+        self.finished: list[str] = []
+
+    def command(self, *words: str) -> AbstractContextManager[Command]:
+        raise NotImplementedError
+
+    def share(self, folder: Path) -> str:
+        raise NotImplementedError
+
+    def finish_replacement(self, database: str) -> None:
+        self.finished.append(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,6 +83,14 @@ class TestColumns:
         assert rows_of(tmp_path / "peers.parquet") == expected
         zipped = written(tmp_path, gzip.compress(text.encode()), "peers.csv.gz")
         assert rows_of(zipped) == expected
+
+    def test_bytes_in_parquet_are_texts_and_nan_is_unknown(self, tmp_path: Path) -> None:
+        columns = {"peer": [b"17", b"3"], "client": [b"prysm", None], "mbps": [math.nan, 2.5]}
+        pq.write_table(pa.table(columns), tmp_path / "peers.parquet")
+        text = "peer,client,mbps\n17,prysm,\n3,,2.5\n"
+        assert rows_of(tmp_path / "peers.parquet") == rows_of(written(tmp_path, text))
+        pq.write_table(pa.table({**columns, "client": [b"\xff", None]}), tmp_path / "bad.parquet")
+        assert "bad.parquet" in refusal(tmp_path / "bad.parquet")
 
     @pytest.mark.parametrize(
         "header",

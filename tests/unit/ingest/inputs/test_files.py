@@ -315,3 +315,8 @@ def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
 def test_uri_of_an_unknown_file_system_is_refused(uri: str) -> None:
     with pytest.raises(InputError, match=f"{NO_SUCH_PATH}: {uri}"):
         find_files([uri])
+
+
+def test_deep_pattern_takes_folders_of_any_name() -> None:
+    named = [put(f"in/{name}/x.json") for name in ("plain", "run[1]", "what?", "a*b")]
+    assert files("in/**/*.json") == dict.fromkeys(named, 3)

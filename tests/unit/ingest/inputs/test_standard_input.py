@@ -68,6 +68,8 @@ def test_empty_stdin_and_terminals_are_refused(tmp_path: Path) -> None:
     ):
         pass
     os.close(ours)
+    with pytest.raises(UseError, match=NOTHING_PIPED), stdin_as_file(["-"], None, tmp_path):
+        pass  # closed by the shell: <&-
 
 
 def test_stdin_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from tests.support.object_store import Fault, Machine, Server, ingest_links, object_of
 from tests.support.tables import links
-from vizpub.model.errors import ServiceError, StoreBroken, UseError
+from vizpub.model.errors import DiskFull, ServiceError, StoreBroken, UseError
+from vizpub.runstore import integrity
 from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores.copying import copy_run
@@ -51,6 +54,55 @@ def test_other_run_of_that_name_is_replaced_on_request(
     assert is_whole(run, copy_run(run, machine("here"), replaces=True))
     with pytest.raises(UseError, match="--as"):
         copy_run(open_run(machine("here"), "monday"), machine("here"))
+
+
+def spoil(path: Path) -> None:
+    """Flip bits in a page: only a check of the whole file sees it."""
+    content = bytearray(path.read_bytes())
+    content[8] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("fault", ["damaged", "full"])
+def test_copy_stays_whole_when_it_cannot_be_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(integrity, "SMALL_FILE", 0)
+    ingest_links(tmp_path / "ws", links(100, seed=1))
+    run = open_run(tmp_path / "ws", "monday")
+    back = copy_run(run, tmp_path / "back")
+    before = back.read("links")
+    ingest_links(tmp_path / "ws", links(100, seed=2))
+    run = open_run(tmp_path / "ws", "monday")
+    if fault == "damaged":
+        spoil(run.files("links")[0])
+    else:
+        monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(StoreBroken if fault == "damaged" else DiskFull):
+        copy_run(run, tmp_path / "back", replaces=True)
+    back = open_run(tmp_path / "back", "monday")
+    assert back.read("links").equals(before)
+    assert not any(damages(back.directory, back.manifest))
+
+
+def full(path: Path, to: Path) -> None:
+    raise OSError(ENOSPC, "no space left", str(to))
+
+
+def test_damaged_copy_is_repaired_and_survives_damage_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity, "SMALL_FILE", 0)
+    ingest_links(tmp_path / "ws", links(100, seed=1))
+    run = open_run(tmp_path / "ws", "monday")
+    back = copy_run(run, tmp_path / "back")
+    for spoiling in (spoil, Path.unlink):
+        spoiling(back.files("links")[0])
+        assert any(damages(back.directory, back.manifest))
+        assert is_whole(run, copy_run(run, tmp_path / "back", replaces=True))
+    kept = run.read("links")
+    spoil(run.files("links")[0])
+    assert copy_run(run, tmp_path / "back", replaces=True).read("links").equals(kept)
 
 
 def test_damaged_run_is_not_copied(run: StoredRun, machine: Machine) -> None:

@@ -22,6 +22,12 @@ def test_printed_list_predicts_its_breaking_gaps(tmp_path: Path) -> None:
     assert [c.breaking_gap_us / 1e6 for c in order[:2]] == pytest.approx([0.202219, 0.109922])
 
 
+def test_law_whose_probabilities_are_all_zero_is_refused() -> None:
+    """Of a Poisson law with this mean, the first 20 have less than the least double."""
+    with pytest.raises(UseError, match="give a lower mean"):
+        layout(pages="poisson:1000", items=20).probability  # noqa: B018
+
+
 def test_printed_list_overloads_first_on_channel_0(tmp_path: Path) -> None:
     given = printed_layout(tmp_path)
     found = liftoff(given, UPDATES)

@@ -101,6 +101,29 @@ def test_publication_reaches_every_other_subscriber(algorithm: str, tmp_path: Pa
             assert all(hops <= 2 for _, hops in got[message])
 
 
+@pytest.mark.parametrize("algorithm", ["cd-max", "cd-oda-ii", "gm"])
+def test_publication_of_an_outsider_reaches_all_subscribers(algorithm: str, tmp_path: Path) -> None:
+    """Also that of a topic with one subscriber, which has no edge for it."""
+    (tmp_path / "who.csv").write_text("0,pair\n2,pair\n1,alone\n4,more\n")
+    (tmp_path / "what.csv").write_text("1,alone,3\n2,pair,3\n3,pair,1\n")
+    found = reports_of(
+        tmp_path / "out",
+        algorithm,
+        peers=5,
+        intervals=6,
+        workload=f"file:{tmp_path}/who.csv",
+        publications=f"script:file={tmp_path}/what.csv,from=anyone",
+    )
+    got, known = defaultdict(set), defaultdict(set)
+    for reports in found.values():
+        for one in reports:
+            known[one.peer] |= {to.peer for to in one.neighbors or ()}
+            for arrival in one.received or ():
+                got[arrival.message].add(one.peer)
+                assert one.peer in known[arrival.from_peer or ""]
+    assert sorted(map(sorted, got.values())) == [["0", "2"], ["0", "2"], ["1"]]
+
+
 def test_centres_are_near_where_delays_are_known(tmp_path: Path) -> None:
     """By the delays of the file; peers are at its sites in an order that the seed draws."""
     places = np.random.default_rng(3).random((30, 2)) * 100
@@ -145,6 +168,10 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
         ("cd-max --near --upkeep incremental", "--near works for newly constructed stars only"),
         ("cd-max --near --latency uniform:1ms,high=2ms", "use --latency matrix:FILE"),
         ("gm --at 3", "--at needs --run"),
+        ("cd-max --parquet --live http://127.0.0.1:1", "leave out --live"),
+        ("cd-max --parquet --no-load", "need --ingest NAME"),
+        ("cd-max --parquet --speed 2", "--speed needs --live"),
+        ("cd-max --speed 2", "--speed needs --live"),
     ],
 )
 def test_arguments_are_refused_with_the_reason(line: str, told: str, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -435,6 +437,25 @@ class TestFolder:
         before = folder.reports.stat().st_mtime_ns
         assert simulate(flooding(), folder) == result
         assert folder.reports.stat().st_mtime_ns == before
+
+    def test_killed_replacement_is_not_taken_for_complete(
+        self, flooding: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Wherever it is killed: the reports are those of the new simulation, or of none."""
+        folder, plan = Folder(tmp_path), flooding()
+        simulate(plan, folder)
+        remove = shutil.rmtree
+
+        def remove_some(path: Path) -> None:
+            next(path.iterdir()).unlink()
+            raise KeyboardInterrupt
+
+        for killed in (remove_some, remove):
+            monkeypatch.setattr(shutil, "rmtree", killed)
+            with suppress(KeyboardInterrupt):
+                folder.begin(plan)
+            assert folder.result(plan) is None
+        assert not folder.reports.exists()
 
     def test_other_simulation_in_the_folder_is_kept_unless_replaced(
         self, flooding: Plans, tmp_path: Path

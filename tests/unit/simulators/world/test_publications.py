@@ -205,3 +205,9 @@ class TestScript:
 def test_publications_after_the_run_are_refused(text: str) -> None:
     with pytest.raises(UseError, match=r"interval 1000: .*only 1000"):
         planned(text)
+
+
+@pytest.mark.parametrize("model", ["each:1", "poisson:0.5", "every:7", "zipf:3"])
+def test_span_that_ends_before_it_begins_is_refused(model: str) -> None:
+    with pytest.raises(UseError, match="last=3 is before first=5"):
+        planned(f"{model},first=5,last=3")

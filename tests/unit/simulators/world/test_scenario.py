@@ -53,6 +53,7 @@ def test_events_are_parsed_from_sentences(
     [
         *("kill", "kill some", "kill 1.5", "kill -1", "kill 101 %", "kill 30 % at 400"),
         *("eat 30 %", "kill 3 at interval -4", "kill 3 over x intervals"),
+        *("kill 3 at interval 3 at interval 7", "kill 3 over 5 intervals over 9 intervals"),
     ],
 )
 def test_invalid_event_sentence_is_refused(text: str) -> None:

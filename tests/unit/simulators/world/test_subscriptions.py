@@ -60,6 +60,13 @@ class TestSubscriptions:
         assert of.of(0) == [1]
 
 
+@pytest.mark.parametrize("line", ["0," + "n" * 140_000, "9" * 5_000 + ",news"])
+def test_absurd_line_of_a_file_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
+    (tmp_path / "who.csv").write_text(f"0,news\n{line}\n")
+    with pytest.raises(InputError, match=r"who\.csv:2: "):
+        subscriptions(f"file:{tmp_path}/who.csv", 9)
+
+
 class TestFriends:
     def test_friends_subscribe_to_each_other(self, tmp_path: Path) -> None:
         (tmp_path / "friends").write_text("7 8\n8 9\n")

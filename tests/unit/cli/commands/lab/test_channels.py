@@ -18,6 +18,7 @@ from tests.support.channels import PRINTED, printed_layout
 from tests.support.words import tells
 from vizpub.cli.main import app
 from vizpub.experiments.channels import measuring
+from vizpub.simulators.channels import liftoff
 from vizpub.simulators.channels.parameters import READINGS
 
 Call = Callable[[str], Result]
@@ -42,6 +43,27 @@ def test_mapping_shows_the_printed_list(printed: str) -> None:
     assert [row["total_p"] for row in rows] == pytest.approx(PRINTED)
     assert [row["pages"] for row in rows] == [1] * 8
     assert rows[0]["breaking_gap_ms"] == pytest.approx(202.219)
+
+
+def test_figure_that_cannot_be_written_is_refused_before_the_computation(
+    printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liftoff, "liftoff", None)
+    line = f"lab channels gdfr {printed} --figure {tmp_path}/gdfr.jpg"
+    refused = CliRunner().invoke(app, shlex.split(line))
+    assert refused.exit_code == 2
+    tells(refused.output, "gdfr.jpg", ".png")
+
+
+def test_rates_are_shown_though_their_figure_cannot_be_written(
+    printed: str, tmp_path: Path
+) -> None:
+    line = f"lab channels gdfr {printed} --updates 9000 --steps 2 -f csv"
+    line += f" --figure {tmp_path}/no/gdfr.png"
+    refused = CliRunner().invoke(app, shlex.split(line))
+    assert refused.exit_code == 2
+    assert len(refused.stdout.splitlines()) == 3
+    tells(refused.stderr, "no/gdfr.png", "there is no folder")
 
 
 def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
-from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, NodeLog, is_line
+from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, NodeLog, is_line, parse_time
 
 TIME = "2000-01-01T00:00:07.5Z"
 NS = 946_684_807_500_000_000
@@ -162,3 +162,9 @@ def test_lines_of_logs_are_recognised_and_others_are_not() -> None:
         b'{"type":1,"peerID":"","timestamp":0}',
     ):
         assert not is_line(other)
+
+
+def test_time_beyond_64_bits_is_refused() -> None:
+    assert parse_time("2262-01-01T00:00:00Z") < 2**63
+    with pytest.raises(RecordRefused, match="too large"):
+        parse_time("2300-01-01T00:00:00Z")

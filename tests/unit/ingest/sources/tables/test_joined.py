@@ -67,6 +67,24 @@ def test_joined_rows_tell_what_single_rows_tell(tmp_path: Path, seed: int) -> No
     assert len(by_column) < len(one_by_one)
 
 
+def test_column_with_a_dictionary_is_joined_like_its_values(tmp_path: Path) -> None:
+    table = pa.table({"interval": [0, 1, 1, 2], "src": ["a", "a", None, "a"], "dst": ["b"] * 4})
+    coded = table.set_column(1, "src", table["src"].dictionary_encode())
+    told = []
+    for number, one in enumerate((table, coded)):
+        pq.write_table(one, tmp_path / f"{number}.parquet")
+        told.append(_told(_read(tmp_path / f"{number}.parquet")))
+    assert told[0] == told[1]
+
+
+def test_interval_beyond_64_bits_is_refused_alone(tmp_path: Path) -> None:
+    numbers = pa.array([0, 1, 2**63, 2], pa.uint64())
+    table = pa.table({"interval": numbers, "src": ["a"] * 4, "dst": ["b"] * 4})
+    pq.write_table(table, tmp_path / "a.parquet")
+    links, refused, _ = _told(_read(tmp_path / "a.parquet"))
+    assert ([*links.values()], refused) == ([{0, 1, 2}], [3])
+
+
 def test_long_link_is_one_record(tmp_path: Path) -> None:
     table = {"interval": [*range(500), *range(600, 900)], "src": [1] * 800, "dst": [2] * 800}
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
