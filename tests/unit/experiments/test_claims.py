@@ -177,7 +177,8 @@ class TestOrders:
             ([1.0, 2.0, 3.0], "not met"),
             ([0.5, 1.4, 2.6], "not met"),
             ([9.0, 9.1], "met"),
-            ([2.0, 3.0], "cannot be told"),  # without the third world, there are no pairs
+            ([2.0, 3.0], "met"),  # in both worlds that the groups share
+            ([2.0, 1.9], "cannot be told"),
         ],
     )
     def test_interval_of_the_difference_decides_an_order(
