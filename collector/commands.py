@@ -21,6 +21,8 @@ _MOST_OPEN = 1_000
 _MOST_S = 86_400
 _KEPT = 2_000
 """Commands to keep for readers, also those that are over."""
+_LONGEST_REASON = 1_000
+"""Characters of a reason that are kept."""
 
 
 @dataclass(frozen=True)
@@ -111,4 +113,4 @@ class PeerCommands:
         command = self.get(number)
         if command.obeyed is not None:
             return command
-        return replace(command, obeyed=obeyed, reason=reason)
+        return replace(command, obeyed=obeyed, reason=reason and reason[:_LONGEST_REASON])

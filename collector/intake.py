@@ -38,11 +38,8 @@ from vizpub.reports.records import RunHeader
 _TURN = 256
 """Lines after which other tasks get their turn."""
 _WAIT_S = 0.01
-_NAMED = 16
-"""The most peers with late or refused reports that the progress names."""
-_LONGEST_NAME = 200
-_LONGEST_REASON = 1000
-"""Characters of a name in the progress, and of a peer's reason not to obey a command."""
+_NAMED, _LONGEST_NAME = 16, 200
+"""The most peers with late or refused reports that the progress names, and characters of a name."""
 
 
 @dataclass(frozen=True)
@@ -323,10 +320,8 @@ class Intake:
 
     def _count_peer(self, outcome: str, peer: object) -> None:
         counts = self.of_peers[outcome]
-        if not isinstance(peer, str):
-            return
-        name = shorten(peer, _LONGEST_NAME)  # of a refused report, it has any length
-        if name in counts or len(counts) < _NAMED:
+        name = shorten(peer, _LONGEST_NAME) if isinstance(peer, str) else ""
+        if name and (name in counts or len(counts) < _NAMED):
             counts[name] += 1
 
     async def queue_command(self, peer: str, action: str, seconds: float) -> PeerCommand:
@@ -339,11 +334,8 @@ class Intake:
 
     async def note_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
         """Log a reporter's answer to a command. Raises: InputError, LogFailed."""
-        return await self._log_command(
-            self.commands.with_answer(
-                number, obeyed=obeyed, reason=reason and reason[:_LONGEST_REASON]
-            )
-        )
+        answered = self.commands.with_answer(number, obeyed=obeyed, reason=reason)
+        return await self._log_command(answered)
 
     async def _log_command(self, command: PeerCommand) -> PeerCommand:
         content = log.encode_record(log.COMMAND, json.dumps(command.to_json()).encode())

@@ -13,35 +13,33 @@ IFS=, read -ra urls <<<"$1"
 peer=$2
 shift 2
 most=1000 waiting=() pause=1
-answer=$(mktemp)
-trap 'rm -f "$answer"' EXIT
 
-# ask METHOD PATH [BODY]: prints the status (000 = no answer); the answer is in the file $answer.
+# ask METHOD PATH [BODY]: sets `status` (000 = no answer) and `answer`.
 ask() {
-    local options=(--silent --show-error --max-time 20 --output "$answer" --write-out '%{http_code}')
+    local text options=(--silent --show-error --max-time 20 --write-out '\n%{http_code}')
     [[ -z ${SSL_CERT_FILE-} ]] || options+=(--cacert "$SSL_CERT_FILE")
     [[ -z ${3-} ]] || options+=(--header 'Content-Type: application/x-ndjson' --data-binary "$3")
-    : >"$answer"
     if [[ -z ${TOKEN_FILE-} ]]; then
-        curl "${options[@]}" --request "$1" "${urls[0]}$2" || true
+        text=$(curl "${options[@]}" --request "$1" "${urls[0]}$2") || true
     else # its header comes from standard input, so no process list shows the token
-        curl "${options[@]}" --request "$1" --header @- "${urls[0]}$2" \
-            <<<"Authorization: Bearer $(<"$TOKEN_FILE")" || true
+        text=$(curl "${options[@]}" --request "$1" --header @- "${urls[0]}$2" \
+            <<<"Authorization: Bearer $(<"$TOKEN_FILE")") || true
     fi
+    answer=${text%$'\n'*} status=${text##*$'\n'}
 }
 
 ask_next() { urls=("${urls[@]:1}" "${urls[0]}"); }
 
-number() { sed -n "s/.*\"$1\": *\([0-9]\+\).*/\1/p" "$answer"; }
+number() { sed -n "s/.*\"$1\": *\([0-9]\+\).*/\1/p" <<<"$answer"; }
 
 fail() {
-    echo "report.sh: the collector refuses with $1: $(head -c 500 "$answer")" >&2
+    echo "report.sh: the collector refuses with $1: ${answer:0:500}" >&2
     exit 1
 }
 
 last=-1
 while true; do
-    status=$(ask GET "")
+    ask GET ""
     case $status in
     200) ;;
     401 | 403 | 404) fail "$status" ;;
@@ -62,11 +60,11 @@ while true; do
         last=$interval
     fi
     if ((${#waiting[@]})); then
-        status=$(ask POST /reports "$(printf '%s\n' "${waiting[@]}")")
+        ask POST /reports "$(printf '%s\n' "${waiting[@]}")"
         case $status in
         202)
             waiting=() pause=1
-            grep --silent '"refused": *0' "$answer" || cat "$answer" >&2
+            [[ $(number refused) == 0 ]] || echo "$answer" >&2
             ;;
         401 | 403 | 404) fail "$status" ;;
         000 | 408 | 429 | 5*)
@@ -74,7 +72,7 @@ while true; do
             ask_next
             ;;
         *)
-            echo "report.sh: refused with $status: $(head -c 500 "$answer")" >&2
+            echo "report.sh: refused with $status: ${answer:0:500}" >&2
             waiting=()
             ;;
         esac

@@ -45,11 +45,8 @@ _LOG = "collection"
 _OF_FOLDER = (IDENTITY, "options.json")
 _OF_LOG = re.compile(rf"{_LOG}/({IDENTITY}|options\.json|(log|batches|tokens)/[^./\0][^/\0]*)")
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
-_MOST_TEXT = 2**28
-"""Most bytes of archive.json, and of run.json."""
-_UNLISTED = (-1, -1)
-"""Size and checksum of a file that no list has."""
-_CHUNK = 2**20
+_MOST_TEXT, _CHUNK = 2**28, 2**20
+"""Most bytes of archive.json, and of run.json; bytes that are read at once."""
 _DAMAGED = "it is damaged, or no archive of a run"
 _ADVICE = "take another copy of it, or export the run again: vizpub runs export RUN -o FILE"
 
@@ -256,8 +253,7 @@ class _Archive:
     def extract(self, name: str, to: Path) -> None:
         """Write the next file, which must have this name in the list. Raises: OSError."""
         with os.fdopen(new_file(to), "wb") as file:
-            for content in self._content(name, *self.list.files[name]):
-                file.write(content)
+            file.writelines(self._content(name, *self.list.files[name]))
 
     def check_end(self) -> None:
         """Check that no other file follows."""
@@ -265,10 +261,10 @@ class _Archive:
             raise self.broken("it has files that its list has not")
 
     def _text(self, name: str) -> bytes:
-        size, crc = self.list.files.get(name, _UNLISTED) if name != LIST else _UNLISTED
-        if size > _MOST_TEXT:
+        facts = self.list.files.get(name) if name != LIST else None
+        if facts and facts[0] > _MOST_TEXT:
             raise self.broken(f"its {name} is too large")
-        return b"".join(self._content(name, size, crc))
+        return b"".join(self._content(name, *(facts or ())))
 
     def _content(self, name: str, size: int = -1, crc: int = -1) -> Iterator[bytes]:
         """Yield the next file in chunks; a text (-1: of any checksum) has a bounded size."""
