@@ -6,6 +6,7 @@ import json
 import pickle
 import time
 from collections.abc import Mapping
+from io import BytesIO
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,25 @@ class Snapshot(bytes):
         return _text(pickle.loads(self)).encode()
 
 
+class _Unpacked(Exception):
+    """An object that is not packed."""
+
+
+class _Packer(pickle.Pickler):
+    """Packs texts and numbers of any class, such as those of numpy, as plain ones. (marshal is
+    faster, and packs these as bytes.)
+    """
+
+    def reducer_override(self, value: object) -> Any:
+        if value is str or value is float:
+            return NotImplemented
+        if isinstance(value, str):
+            return str, (str.__str__(value),)
+        if isinstance(value, float):
+            return float, (float.__float__(value),)
+        raise _Unpacked
+
+
 class LineEncoder:
     """Encodes reports with a `seq`, which also grows over restarts: it begins at the wall time."""
 
@@ -39,16 +59,17 @@ class LineEncoder:
         return _text(self._object(record)).encode()
 
     def snapshot(self, record: Record | Mapping[str, Any]) -> bytes:
-        """Return a `Snapshot`, or the line of an object that pickle does not take.
+        """Return a `Snapshot`, or the line if the object has more than JSON has.
 
         Raises: as `encode`; a snapshot may still turn out not to be JSON when it is encoded.
         """
         content = self._object(record)
-        # marshal is twice as fast, and packs the texts and numbers of numpy as bytes.
+        packed = BytesIO()
         try:
-            return Snapshot(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
-        except Exception:  # such as for a text of a class that is defined in a function
+            _Packer(packed, pickle.HIGHEST_PROTOCOL).dump(content)
+        except _Unpacked:
             return _text(content).encode()
+        return Snapshot(packed.getvalue())
 
     def _object(self, record: Record | Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(record, Report):

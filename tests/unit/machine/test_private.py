@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.words import naming
+from vizpub.machine import files
 from vizpub.machine.private import (
     NOT_YOURS,
     OF_ANOTHER,
@@ -78,10 +79,11 @@ def test_file_takes_the_place_of_a_link_and_of_what_others_hold(tmp_path: Path) 
         assert read_private(path) == "secret"
 
 
-def test_replacement_follows_no_link(tmp_path: Path) -> None:
+def test_replacement_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "token_hex", lambda _: "guessed")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("dear")
-    for name in ("file", f".file.{os.getpid()}.part"):
+    for name in ("file", ".file.guessed.part"):
         (tmp_path / name).symlink_to(elsewhere)
     replace_text(tmp_path / "file", "secret")
     assert elsewhere.read_text() == "dear"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.object_store import Fault, Machine, Server, ingest_links, object_of
 from tests.support.tables import links
+from vizpub.machine.files import replacing
 from vizpub.model.errors import DiskFull, ServiceError, StoreBroken, UseError
 from vizpub.runstore import integrity
 from vizpub.runstore.integrity import damages
@@ -100,9 +102,15 @@ def test_damaged_copy_is_repaired_and_survives_damage_of_the_run(
         spoiling(back.files("links")[0])
         assert any(damages(back.directory, back.manifest))
         assert is_whole(run, copy_run(run, tmp_path / "back", replaces=True))
+    folder = back.files("links")[0].parent
+    with suppress(KeyboardInterrupt), replacing(folder / "killed.parquet") as new:
+        left = new.with_name(new.name.replace("killed", "older"))
+        left.write_bytes(b"half")
+        raise KeyboardInterrupt
     kept = run.read("links")
     spoil(run.files("links")[0])
     assert copy_run(run, tmp_path / "back", replaces=True).read("links").equals(kept)
+    assert not left.exists()
 
 
 def test_damaged_run_is_not_copied(run: StoredRun, machine: Machine) -> None:
