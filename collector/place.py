@@ -52,6 +52,9 @@ class Listener(msgspec.Struct, frozen=True):
         return bool(process and port and listens(process, port))
 
 
+_DECODER = msgspec.json.Decoder(Listener)
+
+
 @dataclass(frozen=True)
 class CollectionPlace(Collected):
     """The folder of a collection, for its owner alone: it decides where tokens are sent."""
@@ -183,6 +186,6 @@ class CollectionPlace(Collected):
         if not self.exists():
             return None
         try:
-            return msgspec.json.decode(read_private(self._endpoint), type=Listener)
+            return _DECODER.decode(read_private(self._endpoint))
         except (FileNotFoundError, ValueError):
             return None

@@ -81,6 +81,12 @@ def replacing(path: Path) -> Iterator[Path]:
             new.unlink()
 
 
+def remove_parts(folder: Path) -> None:
+    """Remove what killed processes left in a folder while they replaced files. Raises: OSError."""
+    for part in folder.glob(".*.part.*"):
+        part.unlink(missing_ok=True)
+
+
 @contextmanager
 def as_errors_of_ours(directory: Path) -> Iterator[None]:
     """Raise errors of the file system as DiskFull and UseError."""

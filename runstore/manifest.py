@@ -245,11 +245,8 @@ class Manifest:
     @property
     def settled(self) -> int:
         """The last interval whose messages appends do not change; before the first one likewise."""
-        return (
-            self.last_outside_window
-            if self.open_from is None
-            else min(self.last_outside_window, self.open_from - 1)
-        )
+        last = self.last_outside_window
+        return last if self.open_from is None else min(last, self.open_from - 1)
 
     @property
     def last_outside_window(self) -> int:
@@ -306,8 +303,7 @@ class Manifest:
     @property
     def identity(self) -> str:
         """A digest of the tables' directories, which are different for each ingest."""
-        tables = self._directories_by_table().items()
-        directories = {name: of for name, of in tables if name not in AFTERWARDS}
+        directories = {n: d for n, d in self._directories_by_table().items() if n not in AFTERWARDS}
         text = json.dumps(directories, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -321,6 +317,10 @@ class Manifest:
         return replace(
             self, stages=(*self.stages, stage), tables={**self.tables, **entries}, **changes
         )
+
+
+# Threads read manifests. msgspec (0.22) crashes where two of them are the first to use a class.
+msgspec.json.Decoder(Manifest)
 
 
 def read_manifest(directory: Path, file: str = FILE, text: bytes | None = None) -> Manifest:

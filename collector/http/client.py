@@ -65,6 +65,8 @@ class _Interval(msgspec.Struct):
     interval: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
+msgspec.json.Decoder(tuple[_Progress, _Command, _Interval])  # as in vizpub.runstore.manifest
+
 Event = tuple[str, dict[str, Any]]
 """A kind and its content."""
 

@@ -55,6 +55,8 @@ class _CommandAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _Body = TypeVar("_Body", _CommandRequest, _CommandAnswer)
+_REQUEST = msgspec.json.Decoder(_CommandRequest)
+_ANSWER = msgspec.json.Decoder(_CommandAnswer)
 
 
 @dataclass
@@ -211,13 +213,13 @@ class HttpInterface:
 
     async def _post_command(self, request: Request) -> Response:
         self._check_commands(request)
-        command = await self._read_command(request, _CommandRequest)
+        command = await self._read_command(request, _REQUEST)
         queued = self.intake.queue_command(command.peer, command.action, command.seconds)
         return JSONResponse((await _await_written(queued)).summary(time.time()), 201)
 
     async def _post_answer(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
-        answer = await self._read_command(request, _CommandAnswer)
+        answer = await self._read_command(request, _ANSWER)
         noted = self.intake.note_answer(
             _command_in(request), obeyed=answer.obeyed, reason=answer.reason
         )
@@ -228,13 +230,13 @@ class HttpInterface:
         if not self.commands:
             raise HTTPException(403, "this collector gives no commands: see --allow-commands")
 
-    async def _read_command(self, request: Request, kind: type[_Body]) -> _Body:
+    async def _read_command(self, request: Request, decoder: msgspec.json.Decoder[_Body]) -> _Body:
         """Read a small JSON object. Raises: HTTPException."""
         if _content_type(request) != "application/json":
             raise HTTPException(415, "commands are sent as application/json")
         lines = await lines_in(await read_body(request, _SMALL), _SMALL)
         try:
-            return msgspec.json.decode(b"\n".join(lines), type=kind)
+            return decoder.decode(b"\n".join(lines))
         except ValueError as error:  # it is no JSON, no UTF-8, or has another shape
             raise HTTPException(400, str(error)) from None
 

@@ -65,6 +65,9 @@ class _CommandAnswers(msgspec.Struct, forbid_unknown_fields=True):
     answers: list[_CommandAnswer]
 
 
+_DECODER = msgspec.json.Decoder(_CommandAnswers)
+
+
 @dataclass
 class PullTarget:
     """A reporter to ask, with its last answers."""
@@ -269,7 +272,7 @@ class PullInput:
         try:
             async with asyncio.timeout(seconds):
                 body, _ = await self._exchange(target, COMMANDS, content, _ANSWERS)
-                answered = msgspec.json.decode(body, type=_CommandAnswers).answers
+                answered = _DECODER.decode(body).answers
                 answers = {one.id: one for one in answered if one.id in waiting}
                 notes = (
                     self.intake.note_answer(one.id, obeyed=one.obeyed, reason=one.reason)

@@ -61,7 +61,7 @@ class KeptChecksums(msgspec.Struct, frozen=True):
     def of(cls, properties: Mapping[str, Any]) -> KeptChecksums | None:
         """Read the checksums of a Run node; None if there are none to read."""
         try:
-            return msgspec.json.decode(properties.get("checksums") or "", type=cls)
+            return _DECODER.decode(properties.get("checksums") or "")
         except (msgspec.DecodeError, TypeError):
             return None
 
@@ -69,6 +69,9 @@ class KeptChecksums(msgspec.Struct, frozen=True):
         """Return the sums of all parts together."""
         parts = self.tables[CHECKED.get(statement) or NODES[statement]].values()
         return add_up(statement, [part[statement] for part in parts])
+
+
+_DECODER = msgspec.json.Decoder(KeptChecksums)
 
 
 def checksums_to_keep(

@@ -50,6 +50,9 @@ class Content(msgspec.Struct, frozen=True):
         return is_young and not self.released and self.place != place
 
 
+_DECODER = msgspec.json.Decoder(Content)
+
+
 @dataclass
 class Claim:
     """A claim on a run, held by this process."""
@@ -142,5 +145,5 @@ def _encode(content: Content) -> bytes:
 
 def _decode(found: Found | None) -> Content | None:
     with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(found.content, type=Content) if found else None
+        return _DECODER.decode(found.content) if found else None
     return None

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from vizpub.machine.files import as_errors_of_ours, replacing
+from vizpub.machine.files import as_errors_of_ours, remove_parts, replacing
 from vizpub.model.errors import FULL, StoreBroken, UseError
 from vizpub.runstore import durable
 from vizpub.runstore.integrity import OTHER_BYTES, damages, files_of
@@ -59,8 +59,7 @@ def _copy_files(run: StoredRun, writer: RunWriter) -> None:
         writer.handed_out.add(to)
         durable.make_directory(to)
         if not writer.remote:  # a store's copies have readers that fetch others
-            for left in to.glob(".*.part.*"):
-                left.unlink()
+            remove_parts(to)
         crcs = {file.name: file.crc for file in part.files or ()}
         for path in files_of(run.directory, part, part.directory):
             if not _has_bytes(to / path.name, crc := crcs.get(path.name)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import zlib
 from contextlib import suppress
 from dataclasses import replace
@@ -280,3 +282,26 @@ def test_older_part_that_leads_out_of_the_directory_is_refused(tmp_path: Path, k
     (tmp_path / FILE).write_text(_told(_without("x") | tables), encoding="utf-8")
     with pytest.raises(StoreBroken, match=NOT_IN_ITS_DIRECTORY):
         read_manifest(tmp_path)
+
+
+_EIGHT_READERS = """
+import sys, threading
+from pathlib import Path
+from vizpub.runstore.manifest import read_manifest
+sys.setswitchinterval(1e-9)
+start = threading.Barrier(8)
+def read():
+    start.wait()
+    read_manifest(Path(sys.argv[1]))
+threads = [threading.Thread(target=read) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def test_threads_read_the_first_manifest_of_a_process_at_once(tmp_path: Path) -> None:
+    """With the first use of the class in a thread, half of such processes crash."""
+    write_manifest(tmp_path, FULL)
+    command = [sys.executable, "-c", _EIGHT_READERS, str(tmp_path)]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
