@@ -85,7 +85,7 @@ SYSTEMS = {
     "chord": _Entry(
         "vizpub.simulators.protocols.chord.system",
         "Chord",
-        "Lookups on a ring with fingers (Stoica et al. 2001).",
+        "Lookups on a ring with fingers (Stoica et al. 2003).",
     ),
     "cyclon": _Entry(
         "vizpub.simulators.protocols.poldercast.cyclon",
