@@ -20,7 +20,10 @@ FORMAT = 4
 """Version of a copy's labels, types and properties; changes when they do."""
 State = Literal["loading", "complete", "removing"]
 
-_RESUME = {"loading": "vizpub neo4j load {run}", "removing": "vizpub runs remove {run}"}
+_RESUME = {
+    "loading": "vizpub neo4j load {run}",
+    "removing": "vizpub neo4j load {run} (vizpub runs remove {run} removes its tables too)",
+}
 
 
 @dataclass(frozen=True)

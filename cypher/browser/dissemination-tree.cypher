@@ -7,7 +7,7 @@
 // $peers count=60 peers – how many to draw at most, the first ones it reached
 //
 // -> from: the peer a copy came from; the message, where that peer is unknown
-// -> arrival: the first reception, numbered by hops; PUBLISHED and ON in the first rows
+// -> arrival: the first reception, numbered by hops; PUBLISHED and PUBLISHED_ON in the first rows
 // -> to: the peer that received it
 MATCH (m:Message {key: $message})
 CALL (m) {

@@ -6,7 +6,7 @@
 // $peer peer – the peer
 // $layers layers? – layers whose links count, null = all
 //
-// -> valid_from: tick at which it begins
+// -> valid_from: tick at which it begins; of a publication not reported, the first reception's
 // -> valid_to: tick at which it ends, null = it does not
 // -> what: present, links to, linked from, subscribes, plays, has or publishes
 // -> other: the other peer, the topic, the role, the attribute with its value, or the message

@@ -7,7 +7,7 @@
 // $peer peer – the peer
 //
 // -> topic: the topic, null = messages of unknown topic
-// -> published: messages of it that the peer published
+// -> published: messages of it that the peer published, null = their publishers are unknown
 // -> received: messages of it that the peer received, without its own
 // -> receptions: arrivals of these, null = the source reports first arrivals only
 // -> duplicates: receptions that were not the first; all receptions of own messages; null likewise
@@ -32,7 +32,7 @@ WITH id, sum(published) AS published, sum(receptions) AS receptions,
      sum(duplicates) AS duplicates, sum(sent) AS sent
 MATCH (m:Message {key: $run + '/' + toString(id)})
 OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)
-WITH t, sum(published) AS published,
+WITH t, CASE WHEN count(m.publisher) > 0 THEN sum(published) END AS published,
      sum(CASE receptions WHEN duplicates THEN 0 ELSE 1 END) AS received,
      sum(receptions) AS receptions, sum(duplicates) AS duplicates, sum(sent) AS sent
 MATCH (r:Run {key: $run})

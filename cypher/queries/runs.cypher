@@ -1,4 +1,4 @@
-// The runs that can be queried: those that are completely loaded.
+// The runs that are completely loaded.
 //
 // -> run: its name
 // -> source: format that it was ingested from

@@ -67,14 +67,16 @@ def open_stream(
     """Run a user's own statement and yield its answer, row by row.
 
     Text arguments are parsed as JSON if they are JSON (`7`, `["a", "b"]`, `"7"` for the
-    text 7). Nodes come as maps of their properties, paths as lists. A text for `$run` must
-    name a run that can be queried.
+    text 7), except for `$run`. Nodes come as maps of their properties, paths as lists. A text for
+    `$run` must name a run that can be queried.
 
     Raises: UseError if the statement would do more than read the graph, is not Cypher,
     lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
     Neo4jAnswer.
     """
     values = {name: _from_json(value) for name, value in arguments.items()}
+    if isinstance(run := arguments.get("run"), str) and not isinstance(values["run"], str | list):
+        values["run"] = run  # its name may look like a number
     if isinstance(run := values.get("run"), str):
         open_run(driver, database, run)
     with open_checked_stream(driver, database, text, values, limits) as stream:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from neo4j import Driver
@@ -36,6 +37,14 @@ def read_query(file: Path) -> cypher.Statement:
                 f"{file}: '{line}' declares no parameter; write for example: // $at tick – the time"
             )
     times = {p.name for p in query.parameters if p.type == "tick" and not p.optional}
+    known = {
+        p.name
+        for p in query.parameters
+        if p.type in ("tick", "message") and (p.default or not p.optional)
+    }
+    for time in chain.from_iterable(query.times):
+        if time not in known:
+            raise UseError(f"{file}: '// partition:' needs a time that is always set, not ${time}")
     for parameter in query.parameters:
         if parameter.type not in TYPES and not parameter.words:
             raise UseError(

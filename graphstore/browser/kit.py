@@ -125,7 +125,7 @@ def write_kit(run: LoadedRun, address: BrowserAddress, folder: Path, password: s
     }
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for old in folder.glob("*.cypher"):
+        for old in (*folder.glob("draw-*.cypher"), *folder.glob("ask-*.cypher")):
             old.unlink()
         for name, text in texts.items():
             (folder / name).write_text(text, "utf-8")

@@ -14,7 +14,6 @@ from vizpub.graphstore.load.batches import LINK, SUBSCRIBES, Batch, Rows
 from vizpub.graphstore.load.partitions import Partitions
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.verify.verify import differences_of
-from vizpub.model.clock import OPEN
 from vizpub.model.tables import table
 
 Nodes = dict[str, dict[str, Any]]
@@ -82,7 +81,7 @@ def copy_rows(name: str, rows: Iterable[list[Any]], partitions: Partitions, amon
     copies: Rows = []
     for row in rows:
         *_, valid_from, valid_to, _ = row
-        first, last = partitions.at(valid_from), partitions.at(min(valid_to, OPEN) - 1)
+        first, last = partitions.at(valid_from), partitions.at(valid_to - 1)
         numbers = range(max(first, among.start), min(last + 1, among.stop))
         copies += [[*row[:2], f"{type}_P{number}", *row[2:]] for number in numbers]
     return copies

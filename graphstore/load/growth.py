@@ -37,7 +37,7 @@ from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts
 
-IN_OTHER_HANDS = "is loaded or removed by another command"
+IN_OTHER_HANDS = "is being loaded or removed by another command"
 
 _CHANGING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
 """The statements that change nodes."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neo4j import Driver, ManagedTransaction, Session
+from neo4j import Driver, ManagedTransaction, Record, Session
 from neo4j.exceptions import ConstraintError
 
 from vizpub import cypher
@@ -79,7 +79,10 @@ def load_run(
     create_constraints(driver, database)
     properties = run_properties(driver, database, facts.name) or {}
     replaced = bool(properties) and has_other_tables(properties, facts)
-    as_it_is = partition_intervals in (None, properties.get("partition_intervals"))
+    as_it_is = partition_intervals is None or (
+        choose_partitions(facts.clock, tables, partition_intervals).intervals
+        == partitions_in(properties, facts.clock).intervals
+    )
     if replaced and as_it_is and grow(driver, database, facts, reading, properties, progress):
         return LoadSummary(facts.name, False, **reading.counts(), replaced=False, grown=True)
     if replaced and not tables.is_current():
@@ -96,7 +99,7 @@ def load_run(
             _run(session, "run", run=facts.name, facts=node_of(facts, partitions, summary))
             _fill(
                 session,
-                facts.name,
+                facts,
                 reading,
                 census,
                 progress,
@@ -116,7 +119,9 @@ def load_run(
     if not complete:
         with sessions.writing(driver, database) as session:
             text = checksums.text if checksums else None
-            _run(session, "complete", run=facts.name, checksums=text)
+            arguments = {"run": facts.name, "checksums": text, "tables": facts.tables}
+            if not _run(session, "complete", **arguments):
+                raise busy_run_error(facts.name)
     return LoadSummary(facts.name, complete, **reading.counts(), replaced=replaced, grown=False)
 
 
@@ -145,13 +150,14 @@ _PEERS_PER_BATCH = 10_000
 
 def _fill(
     session: Session,
-    run: str,
+    facts: RunFacts,
     reading: TableReader,
     census: Census,
     progress: Progress,
     *,
     imported: bool,
 ) -> None:
+    run = facts.name
     run_rows = reading.run_rows(run, census.partitions)
     for table, all_steps in steps_by_table(census.partitions).items():
         # An import has done the steps that create.
@@ -162,7 +168,7 @@ def _fill(
         for label, part in row_batches(reading, table):
             for step in steps:
                 if rows := step.rows(run_rows, part):
-                    _load_batch(session, run, step, label, rows)
+                    _load_batch(session, facts.name, facts.tables, step, label, rows)
             done += part.num_rows
             progress(f"load {steps[0].statement}", done, total)
     _run(session, "label-publishers", run=run)
@@ -172,9 +178,11 @@ def _fill(
             _run(session, "label-peers", label=label, keys=keys)
 
 
-def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
+def _load_batch(
+    session: Session, run: str, tables: str, step: Step, label: str, rows: Rows
+) -> None:
     key = f"{run}|{step.statement}|{label}|{digest(rows)}"
-    ledger = {"run": run, "key": key, "rows": len(rows)}
+    ledger = {"run": run, "key": key, "rows": len(rows), "tables": tables}
 
     def write(transaction: ManagedTransaction) -> None:
         result = transaction.run(cypher.statement("load", "ledger").text, ledger)
@@ -198,6 +206,6 @@ def digest(rows: Rows) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _run(session: Session, statement: str, **parameters: Any) -> None:
+def _run(session: Session, statement: str, **parameters: Any) -> list[Record]:
     text = cypher.statement("load", statement).text
-    sessions.write(session, lambda t: t.run(text, parameters).consume())
+    return sessions.write(session, lambda t: list(t.run(text, parameters)))

@@ -7,9 +7,10 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from vizpub.graphstore.server.offline import StoppableServer, last_transaction
+from vizpub.graphstore.server.offline import StoppableServer, hold_load_lock, last_transaction
 from vizpub.machine.private import new_file
 from vizpub.model.errors import InputError, UseError
+from vizpub.model.progress import silent
 
 ALREADY_THERE = "already exists"
 NO_DUMP = "is not a dump of a Neo4j database"
@@ -21,8 +22,8 @@ _MAGICS = (b"DZV1", b"DGV1")
 def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool = False) -> int:
     """Dump a database into a file, and return the size of the file in bytes.
 
-    The server is stopped meanwhile. The file appears when it is complete; only its owner can
-    read it.
+    The server is stopped meanwhile, after a load that is going on. The file appears when it is
+    complete; only its owner can read it.
 
     Raises: UseError if the file exists already or cannot be written, Neo4jUnavailable.
     """
@@ -31,7 +32,7 @@ def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool =
     new = file.with_name(f".{file.name}.new")
     try:
         with os.fdopen(new_file(new), "wb") as stdout:
-            with place.offline_tool() as tool:
+            with hold_load_lock(place.load_lock(), silent), place.offline_tool() as tool:
                 tool.run("database", "dump", database, "--to-stdout", stdout=stdout)
             os.fsync(stdout.fileno())
         _open_dump(new).close()  # the tool may have printed something else
@@ -51,7 +52,12 @@ def restore(place: StoppableServer, database: str, file: Path) -> None:
 
     Raises: InputError if the file is not a dump, Neo4jUnavailable if it cannot be used.
     """
-    with _open_dump(file) as stdin, place.offline_tool() as tool, tool.replacement(database) as new:
+    with (
+        _open_dump(file) as stdin,
+        hold_load_lock(place.load_lock(), silent),
+        place.offline_tool() as tool,
+        tool.replacement(database) as new,
+    ):
         tool.run("database", "load", new, "--from-stdin", "--verbose", stdin=stdin)
         last_transaction(tool, new)  # fails if no server could open it
 

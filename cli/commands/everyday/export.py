@@ -166,8 +166,9 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
         now = neo4j.open_run(name)
     except (UnknownName, RunNotComplete):
         raise CheckFailed(f"run '{name}' {REMOVED} while it was read") from None
-    if now.facts.tables != run.facts.tables:
-        change = GROWN if now.facts.generation > run.facts.generation else REPLACED
+    if now.state != run.state:
+        is_grown = now.growing or now.facts.generation > run.facts.generation
+        change = GROWN if is_grown else REPLACED
         raise CheckFailed(f"run '{name}' {change} while it was read; export it again")
 
 

@@ -226,7 +226,7 @@ def _answer_own(
     statement = read_query(file)
     arguments = _bind_values(statement, words, question)
     with (
-        querying(settings) as neo4j,
+        querying(settings, run) as neo4j,
         open_own_stream(
             neo4j.driver, neo4j.database, statement, arguments, run, question.limits
         ) as stream,
@@ -255,7 +255,11 @@ def _explain_query(query: Statement) -> OutputRows:
     from vizpub.graphstore.ask.parameters import user_parameters
 
     takes = [
-        (_usage(p), "time" if p.type == "tick" else p.type, p.meaning)
+        (
+            _usage(p),
+            "time" if p.type == "tick" else p.type,
+            p.meaning + (f"; {p.default} if left out" if p.default else ""),
+        )
         for p in user_parameters(query)
     ]
     gives = [(column.name, "answer", column.meaning) for column in query.columns]

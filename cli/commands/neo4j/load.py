@@ -173,10 +173,13 @@ def rebuild(settings: Settings, run: RunName, loading: LoadOptions) -> None:
     ```
     """
     from vizpub.graphstore.load.bulk import require_alone
+    from vizpub.graphstore.load.partitions import choose_partitions
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with connected(target(settings, loading).connection) as neo4j:
+    destination = target(settings, loading)
+    choose_partitions(stored.facts.clock, stored, destination.partition_intervals)
+    with connected(destination.connection) as neo4j:
         if loading.bulk:
             require_alone(neo4j.driver, neo4j.database, run)
         neo4j.remove(run, settings)
