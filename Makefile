@@ -75,28 +75,34 @@ committed:
 		echo "Commit first: what was proved is noted for a commit." >&2; exit 1; }
 
 ready: .venv/ready committed ## Prove the last commit before you hand it in (five minutes)
+	@git rev-parse HEAD >.ready.new
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test-changed
 	@.ci/demo
-	@git rev-parse HEAD >.ready
-	@echo "Ready: $$(git log -1 --format='%h %s')"
+	@mv .ready.new .ready
+	@echo "Ready: $$(git log -1 --format='%h %s' $$(cat .ready))"
 
 DEMO_RUN := $(BIN)/vizpub -q --workspace build/workspace
 
 docs: .venv/ready ## Build the site of the docs into vizpub/site; `vizpub docs` opens it
-	@rm -rf vizpub/site build/workspace build/beside build/examples && mkdir -p build/beside/docs
+	@rm -rf build/site build/workspace build/beside build/examples && mkdir -p build/beside/docs
 	@echo '<meta http-equiv="refresh" content="0; url=docs/index.html">' >build/beside/index.html
 	@$(DEMO_RUN) ingest examples/gossipsub --run gossipsub --no-load >/dev/null
 	@$(DEMO_RUN) export html gossipsub -o build/beside/docs/played.html
 	@cp -r examples build/examples
-	@VIZPUB_WORKSPACE=$(CURDIR)/build/workspace $(BIN)/jupyter execute --inplace build/examples/notebooks/*.ipynb
-	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . vizpub/site
+	@VIZPUB_WORKSPACE="$(CURDIR)/build/workspace" $(BIN)/jupyter execute --inplace build/examples/notebooks/*.ipynb
+	@$(BIN)/python -m sphinx -qEW --keep-going -c docs -d build/pages . build/site
+	@rm -rf vizpub/site && mv build/site vizpub/site
 
 docs-links: .venv/ready ## Look whether links from the docs to other sites lead somewhere (needs the network)
 	@$(BIN)/python -m sphinx -q -b linkcheck -c docs -d build/pages . build/links
 
-docs-publish: docs ## Build the site and put it into FOLDER, beside those of other versions
-	@$(BIN)/python docs/versions.py $(FOLDER)
+.PHONY: folder
+folder:
+	@test -n "$(FOLDER)" || { echo "Name the folder with the sites of all versions: FOLDER=DIR" >&2; exit 2; }
+
+docs-publish: folder docs ## Build the site and put it into FOLDER, beside those of other versions
+	@$(BIN)/python docs/versions.py "$(FOLDER)"
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
@@ -142,7 +148,7 @@ bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spar
 	(on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
 	@echo "Setting up .venv with $(PYTHON) (1.9 GB: a minute and the download, once)"
 	@$(PYTHON) -m venv .venv
-	@awk '/^[a-z]/ {n++} {print >".venv/half-" n % 2 ".lock"}' requirements.lock  # for two processors
+	@awk '/^[a-z]/ {n++} {print >(".venv/half-" n % 2 ".lock")}' requirements.lock  # for two processors
 	@for half in .venv/half-*.lock; do $(PIP) --no-deps --require-hashes -r $$half & done; wait
 	@$(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .

@@ -41,8 +41,8 @@ MORE: dict[str, Part] = {
 ALL: dict[str, tuple[str, ...]] = {
     "S": (*USUAL, "history", "stored-demo"),
     "L": (
-        *("kernels", "spark", "ingest", "igraph", "networkit", "networkx", "growth", "append"),
-        "stored",
+        *("kernels", "spark", "periods", "ingest", "igraph", "networkit", "networkx"),
+        *("growth", "append", "stored"),
     ),
 }
 """What the page shows, by size; beside it the explorer and the snapshots."""

@@ -60,8 +60,10 @@ def _git(*words: str) -> str:
 
 
 def is_current(path: Path) -> bool:
-    """The outcome there was measured at this commit."""
-    return path.exists() and json.loads(path.read_text("utf-8")).get("commit") == commit()
+    """The outcome there was measured at this commit, and nothing has changed since."""
+    now = commit()
+    is_of_commit = path.exists() and json.loads(path.read_text("utf-8")).get("commit") == now
+    return is_of_commit and not now.endswith("+")
 
 
 def keep(size: str, part: str, outcome: Json, load_before: float) -> None:

@@ -207,6 +207,9 @@ class Collector:
         serving = asyncio.create_task(server.serve(sockets=[door]))
         while not server.started and not serving.done():
             await asyncio.sleep(TICK_S)
+        if serving.done():
+            await serving  # raises why
+            raise UseError(f"no requests can be taken at {listening.host}; see the messages above")
         port, scheme = door.getsockname()[1], "https" if listening.certificate else "http"
         host = f"[{listening.host}]" if ":" in listening.host else listening.host
         url = f"{scheme}://{host}:{port}/v1/runs/{self._request.place.run}"

@@ -95,7 +95,9 @@ class PeerCommands:
 
     def record(self, command: PeerCommand) -> None:
         """Keep a new command, or the new state of one."""
-        self._commands[command.id] = command
+        known = self._commands.get(command.id)
+        if known is None or known.obeyed is None:  # the first answer counts
+            self._commands[command.id] = command
         self._last = max(self._last, command.id)
         if len(self._commands) > _KEPT:
             oldest = min(self._commands.values(), key=lambda one: (one.obeyed is None, one.id))

@@ -21,6 +21,8 @@ mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Cod
     head -n 1)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 echo "Making $image by debootstrap (a minute)"
 debootstrap --variant=minbase "$suite" "$folder" ${mirror:+"$mirror"} >"$folder.log" 2>&1 || {
     tail "$folder.log" >&2

@@ -165,13 +165,19 @@ def build_image(image: Image) -> None:
 
 def _fill_context(context: tarfile.TarFile, image: Image, collected: Files) -> None:
     for path in image.folder.iterdir():
-        context.add(path, path.name)
+        context.add(path, path.name, filter=_plain)
     for name, text in image.texts.items():
         entry = tarfile.TarInfo(name)
         entry.size = len(text.encode())
         context.addfile(entry, io.BytesIO(text.encode()))
     for name, path in collected.items():
-        context.add(path, name)
+        context.add(path, name, filter=_plain)
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Let others read it, whatever the umask was, and execute it if its owner may."""
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry
 
 
 def _image_digest(tag: str) -> str:

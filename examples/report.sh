@@ -30,7 +30,7 @@ ask() {
 
 ask_next() { urls=("${urls[@]:1}" "${urls[0]}"); }
 
-number() { sed -n "s/.*\"$1\": *\([0-9]\+\).*/\1/p" <<<"$answer"; }
+number() { sed -n "s/.*\"$1\": *\([0-9][0-9]*\).*/\1/p" <<<"$answer"; }
 
 fail() {
     echo "report.sh: the collector refuses with $1: ${answer:0:500}" >&2
@@ -54,8 +54,11 @@ while true; do
     now=$(number now_us) length=$(number interval_us)
     interval=$((now / length))
     if ((interval > last)); then
-        fields=$("$@")
-        waiting+=("{\"format\": \"vizpub.report/1\", \"peer\": \"$peer\", \"interval\": $interval, ${fields#"{"}")
+        if fields=$("$@" | tr '\n' ' '); then
+            waiting+=("{\"format\": \"vizpub.report/1\", \"peer\": \"$peer\", \"interval\": $interval, ${fields#"{"}")
+        else
+            echo "report.sh: the command failed, so interval $interval has no report" >&2
+        fi
         if ((${#waiting[@]} > most)); then waiting=("${waiting[@]: -most}"); fi
         last=$interval
     fi

@@ -98,9 +98,9 @@ class PlannedRun:
 
     def costs(self) -> RunCosts | None:
         """Its costs, if they are known."""
-        if not self._costs.exists():
-            return None
-        return RunCosts(**json.loads(self._costs.read_text("utf-8")))
+        with suppress(OSError, ValueError):  # there are none, or a kill left a part of them
+            return RunCosts(**json.loads(self._costs.read_text("utf-8")))
+        return None
 
     def run(self) -> Run | None:
         """The complete run; null if there is none. Raises: UseError if its plan differs."""

@@ -44,7 +44,7 @@ def compiled(*signature: Any, owns: bool = True) -> Callable[[_Operation], _Oper
     def compile_one(function: _Operation) -> _Operation:
         try:
             return cast(_Operation, njit(argument_types, cache=True, **options)(function))
-        except (OSError, RuntimeError):
+        except Exception:  # there is no folder for the cache, or a power cut left half a file in it
             return cast(_Operation, njit(argument_types, **options)(function))
 
     return compile_one

@@ -128,9 +128,13 @@ def new_file(path: Path) -> int:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file for its owner alone, and replace an older one atomically. Raises: OSError."""
+    """Write a file for its owner alone, and replace an older one atomically; after a power cut,
+    the file has the old text or the new one. Raises: OSError.
+    """
     with (
         replacing(path) as new,
         os.fdopen(new_file(new), "w", encoding="utf-8") as file,
     ):
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())  # or a power cut may leave an empty file

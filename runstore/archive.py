@@ -339,10 +339,9 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
             f"vizpub runs remove {of.run} --with-log"
         )
     size = sum(size for size, _ in archive.list.files.values())
-    free = shutil.disk_usage(writer.directory.parent).free
-    if size > free:
-        left = f"and {writer.directory.parent} has {free:,} left"
-        raise UseError(f"the run has {size:,} bytes, {left}")
+    place = writer.directory.parent
+    if size > (free := shutil.disk_usage(place).free):
+        raise UseError(f"the run has {size:,} bytes, and {place} has {free:,} left")
 
 
 @contextmanager
@@ -395,6 +394,7 @@ def _extract_run(archive: _Archive, writer: RunWriter, of: Collected) -> None:
         durable.rename(identity, of.imported / IDENTITY)
         durable.sync_directory(of.imported)
     (directory / IMPORTING).unlink(missing_ok=True)
-    writer.commit(run)
-    if journal.exists():
-        durable.rename(journal, directory / JOURNAL)
+    log = journal.read_bytes() if journal.exists() else None
+    writer.commit(run)  # which removes what a kill leaves, so the journal that was extracted, too
+    if log is not None:
+        (directory / JOURNAL).write_bytes(log)

@@ -42,7 +42,7 @@ if [ -n "${NEO4J_AUTH_FILE:-}" ]; then
     }
     NEO4J_AUTH=$(cat "$NEO4J_AUTH_FILE")
 fi
-configure
+NEO4J_AUTH=${NEO4J_AUTH:-} configure
 [ "$1" = neo4j ] || exec env -u NEO4J_AUTH "$@"
 
 case ${NEO4J_AUTH:=} in

@@ -6,7 +6,7 @@ import { Clock } from "./clock.js";
 import { commands } from "./commands.js";
 import { Pair } from "./comparetime.js";
 import { Run, runs } from "./data.js";
-import { checkbox, choice, fill, h, labelled, roundButton, select, tag, wholeNumber } from "./dom.js";
+import { checkbox, choice, fill, h, labelled, refill, roundButton, select, tag, wholeNumber } from "./dom.js";
 import { EventStrip } from "./eventstrip.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
 import { countsOf, Legend, lookControls, meaningOf, nameOf } from "./look.js";
@@ -257,7 +257,7 @@ class CompareScreen {
     const change = (changes) => this.update(changes);
     const later = wholeNumber((count) => change({ later: count ?? 0 }),
       { max: sides[1].clock.last - sides[1].clock.first, value: state.later });
-    fill(this._left,
+    refill(this._left,
       h("section", {},
         labelled("Right", select(this._names.map((name) => [name, name]), sides[1].facts.run, (name) => {
           location.hash = address.write(this.name, "compare", { ...this.state, with: name, later: 0 });

@@ -233,7 +233,10 @@ class Column {
 
   /** The least and the largest value in the run. */
   extent() {
-    this._extent ??= json(this.run._path("extent", { name: this.name }));
+    if (!this._extent) {
+      this._extent = json(this.run._path("extent", { name: this.name }));
+      this._extent.catch(() => (this._extent = null));
+    }
     return this._extent;
   }
 
@@ -252,16 +255,16 @@ class Column {
 
   /**
    * Values of all peers in an interval, and their ends; null while they are on their way. `later`
-   * is called when they have come. The next block is asked for too.
+   * is called when they have come, `failed(error)` if they do not. The next block is asked for too.
    */
-  at(interval, later) {
+  at(interval, later, failed = () => {}) {
     const { first, last } = this.run.clock;
     const size = this.run.facts.block;
     const number = Math.floor((interval - first) / size);
     if (first + (number + 1) * size <= last) this._block(number + 1);
     const held = this._block(number);
     if (!held.found) {
-      held.promise.then(later, () => {});
+      held.promise.then(later, failed);
       return null;
     }
     const { values, low, high } = held.found;

@@ -34,6 +34,14 @@ export function fill(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
 }
 
+/** As `fill`; the control in the place of the one that had the focus has it then. */
+export function refill(element, ...children) {
+  const controls = () => [...element.querySelectorAll("button, input, select, a, summary")];
+  const place = controls().indexOf(document.activeElement);
+  fill(element, ...children);
+  controls()[place]?.focus();
+}
+
 let numbered = 0;
 
 /** An id that no other element has. */

@@ -179,6 +179,7 @@ export class Filters {
     const chosen = () => this._state.layers ?? counted;
     const boxes = names.map((name) => checkbox(name, chosen().includes(name), (on) => {
       const next = names.filter((of) => (of === name ? on : chosen().includes(of)));
+      if (!next.length) return this.show(this._state); // without layers, the address means all that are counted
       const plain = next.length === counted.length && counted.every((of) => next.includes(of));
       this._change({ layers: plain ? null : next });
     }));

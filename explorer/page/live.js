@@ -52,6 +52,7 @@ export class Live {
       if (this._isClosed) return;
       if (error.kind !== "RunChanged") this._events.failed(error);
     }
+    clearTimeout(this._timer); // of another question that was on its way
     this._timer = setTimeout(() => this._ask(), PERIOD);
   }
 

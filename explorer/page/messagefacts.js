@@ -3,7 +3,7 @@
 import { page, write } from "./address.js";
 import { coloured, gradient, theme } from "./colours.js";
 import { markList } from "./coverage.js";
-import { choice, fill, h, labelled, select } from "./dom.js";
+import { choice, fill, h, labelled, refill, select } from "./dom.js";
 import { meaningOf } from "./messageplaces.js";
 import { elapsed, placed } from "./messagetime.js";
 import { amount, number, short } from "./numbers.js";
@@ -23,7 +23,7 @@ export class MessageFacts {
   /** Show the message and the state in the controls. */
   show(message, way, state) {
     this._message = message;
-    fill(
+    refill(
       this.element,
       h("section", {}, h("h2", {}, "At this time"), this._counts),
       h("section", {}, h("h2", {}, "Reached, of the eligible"), this._marks(way)),

@@ -59,13 +59,8 @@ export class MessagePicture {
     this._roomy = width / (placed.guides.length + 1) > ROOM;
     this._radius = Math.min(Math.max(placed.gap / 5, 3), 9);
     this._lines = Object.fromEntries([FIRST, DUPLICATE, REFUSED].map((kind) => [kind, this._copies(kind)]));
-    this._parents = new Set(way.message.peers.map((_, i) => i).filter((i) => this._passesOn(i)));
-  }
-
-  _passesOn(i) {
-    const { message } = this._way;
-    const { peer } = message.peers[i];
-    return message.from.some((from, copy) => from === peer && message.kind[copy] === FIRST);
+    const { from, kind, place } = way.message;
+    this._parents = new Set(Array.from(from).filter((_, copy) => kind[copy] === FIRST).map((peer) => place.get(peer)));
   }
 
   /** The copies of a kind as lines, with their ranks among all arrivals. */

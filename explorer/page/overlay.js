@@ -398,10 +398,13 @@ class OverlayScreen {
       const known = this.run.peer(sel, t, signal);
       const path = to === null ? null
         : this.run.path(sel, to, t, layers, signal).catch((error) => ({ peers: null, why: error.message }));
-      this.selection.showFacts(await known, t, layers);
+      const isStill = () => !signal.aborted && this.state.sel === sel && this.state.to === to;
+      const facts = await known;
+      if (!isStill()) return;
+      this.selection.showFacts(facts, t, layers);
       if (path) {
         const found = await path;
-        if (signal.aborted) return;
+        if (!isStill()) return;
         this._path = found.peers;
         this.selection.showPath(found, t, layers);
         this._mark();

@@ -75,7 +75,7 @@ export class Scene {
     if (name === HOPS) return shown.distances;
     const { step, failed } = this._events;
     const column = this.run.column(name);
-    const values = column.at(intervalOf(this.run.clock, tick), step);
+    const values = column.at(intervalOf(this.run.clock, tick), step, failed);
     if (!values) return null;
     const group = this.run.facts.columns.groups.find((one) => one.name === name);
     if (group) return grouped(group, values.values, shown.peers);

@@ -3,7 +3,7 @@
 import { page, write } from "./address.js";
 import { commands } from "./commands.js";
 import { withRange } from "./curves.js";
-import { choice, fill, h, labelled, roundButton, select } from "./dom.js";
+import { choice, fill, h, labelled, refill, roundButton, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
 import { pathCommand, peerCommands } from "./printed.js";
 import { search } from "./search.js";
@@ -56,7 +56,7 @@ export class Selection {
       this._commands = h("div", {});
       this._values = h("section", {});
     }
-    fill(
+    (same ? refill : fill)(
       this.element,
       h("section", {},
         h("div", { class: "title" },

@@ -112,8 +112,8 @@ export function ticks(first, last, step) {
 export function duration(us) {
   const seconds = us / 1e6;
   if (seconds < 600) return `${Number(seconds.toFixed(seconds < 1 ? 6 : 3))} s`;
-  const minutes = Math.floor(seconds / 60);
-  const rest = Number((seconds - minutes * 60).toFixed(1));
+  const tenths = Math.round(seconds * 10);
+  const minutes = Math.floor(tenths / 600), rest = (tenths % 600) / 10;
   if (minutes < 120) return rest ? `${minutes} min ${rest} s` : `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   return hours < 72 ? `${hours} h ${minutes % 60} min`

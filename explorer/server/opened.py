@@ -40,13 +40,16 @@ class OpenRuns:
         if identity is not None and identity != stored.facts.tables:
             raise RunChanged(name)
         with self._lock:
-            history = self._histories.pop(key, None)
-            if history is None:
-                history = History(clip_run(NamedRun(stored), window))
-                for (other, _, span), older in reversed(self._histories.items()):
-                    if (other, span) == (name, window):
-                        history.grow_from(older)
-                        break
+            history = self._histories.get(key)
+            others = [*reversed(self._histories.items())]
+        if history is None:  # others need not wait: its store may be slow
+            history = History(clip_run(NamedRun(stored), window))
+            for (other, _, span), older in others:
+                if (other, span) == (name, window):
+                    history.grow_from(older)
+                    break
+        with self._lock:
+            history = self._histories.pop(key, history)
             self._histories[key] = history
             while len(self._histories) > _MOST:
                 self._histories.popitem(last=False)

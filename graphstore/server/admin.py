@@ -99,7 +99,7 @@ def finish_replacement(home: ServerHome) -> None:
     if home.replacement_file.exists():
         database = home.replacement_file.read_text("utf-8")
         for folder in folders:
-            if (folder / SCRATCH).exists():  # else it is in its place already
+            if database and (folder / SCRATCH).exists():  # else it is in its place already
                 shutil.rmtree(folder / database, ignore_errors=True)
                 (folder / SCRATCH).rename(folder / database)
         home.replacement_file.unlink()

@@ -39,9 +39,13 @@ _BOLT = 7687
 _SETTLE = f"""
 set -e
 cd {_DATA}
-if [ -n "$1" ]; then echo "$1" >vizpub-remade.new; mv vizpub-remade.new vizpub-remade; fi
+if [ -n "$1" ]; then
+    echo "$1" >vizpub-remade.new
+    sync vizpub-remade.new
+    mv vizpub-remade.new vizpub-remade
+fi
 for kind in databases transactions; do
-    if [ -e vizpub-remade ] && [ -e "$kind/{SCRATCH}" ]; then
+    if [ -s vizpub-remade ] && [ -e "$kind/{SCRATCH}" ]; then
         rm -rf "$kind/$(cat vizpub-remade)"
         mv "$kind/{SCRATCH}" "$kind/$(cat vizpub-remade)"
     fi

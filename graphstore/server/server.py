@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Literal
 
 import psutil
@@ -124,7 +125,10 @@ class LocalServer:
             raise UseError(f"{self._home.path} {NO_HOME}; it was not changed")
         with self._lock():
             self._stop()
-            shutil.rmtree(self._home.path)
+            # Its name goes first: who waits for the lock in it would make a new one there.
+            removed = self._home.path.with_name(f".{self._home.path.name}.{token_hex(8)}.removed")
+            self._home.path.rename(removed)
+            shutil.rmtree(removed)
 
     @contextmanager
     def offline_tool(self) -> Iterator[LocalTool]:

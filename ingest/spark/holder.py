@@ -52,7 +52,7 @@ class _SessionHolder:
         self._own_objects.add(self._own_objects._target_id)
         self._since, self._last_use = datetime.now().astimezone(), time.monotonic()
         self._lent, self._used_by, self._commands = Lock(), 0, 0
-        self.over = Event()
+        self.over, self.is_terminated = Event(), False
 
     def serve(self, ready: socket.socket) -> None:
         """Serve until the session ends; writes a byte to `ready` once it accepts commands."""
@@ -61,12 +61,13 @@ class _SessionHolder:
         Thread(target=self._accept_connections, args=(door,), daemon=True).start()
         with ready, suppress(OSError):  # who started us may be gone
             ready.send(b"1")
-        while not self.over.wait(_TICK_S):
+        while not (self.over.wait(_TICK_S) or self.is_terminated):
             if not _is_alive(self._java) or doorway.identity(self._folder) != own_socket:
                 break
             # The holder takes the lease itself, so no command can get it now.
             if self._idle() > self._idle_s and self._lent.acquire(blocking=False):
                 break
+        self.over.set()
         if doorway.identity(self._folder) == own_socket:
             doorway.remove(self._folder)
 
@@ -199,7 +200,8 @@ def main(scratch: str, idle_s: str, ready: str) -> None:
         spark.sparkContext.parallelize([0], 1).map(abs).count()
         spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         holder = _SessionHolder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
-        signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
+        # The event's lock may be held by the very code that the signal interrupts.
+        signal.signal(signal.SIGTERM, lambda *_: setattr(holder, "is_terminated", True))
         holder.serve(socket.socket(fileno=int(ready)))
 
 

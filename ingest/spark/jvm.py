@@ -100,12 +100,13 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     try:
         folder = cache_path() / "spark" / kind_of(java, settings, (spark / "jars").iterdir())
         cached = folder / "command"
-        if not cached.exists():
+        text = cached.read_text("utf-8", "surrogateescape") if cached.exists() else ""
+        command = text.split("\0")
+        if _MAIN not in command:  # a power cut may leave an empty file
             folder.mkdir(parents=True, exist_ok=True)
-            text = "\0".join(_ask_launcher(java, spark, [_MAIN, *settings, "pyspark-shell"]))
+            command = _ask_launcher(java, spark, [_MAIN, *settings, "pyspark-shell"])
             with replacing(cached) as new:
-                new.write_text(text, "utf-8", "surrogateescape")
-        command = cached.read_text("utf-8", "surrogateescape").split("\0")
+                new.write_text("\0".join(command), "utf-8", "surrogateescape")
         connection_file = Path(mkdtemp()) / "gateway"
     except (OSError, subprocess.SubprocessError, ValueError):
         return None

@@ -78,8 +78,9 @@ def _folder_for(store: Objects) -> Path:
     with as_errors_of_ours(folder):
         make_private(_top())
         folder.mkdir(exist_ok=True)
-        if not (folder / _FILE).exists():
-            replace_text(folder / _FILE, place)
+        file = folder / _FILE
+        if not (file.exists() and file.stat().st_size):
+            replace_text(file, place)
     return folder
 
 

@@ -183,14 +183,15 @@ class Recorder:
         self._seconds[key_of(report)] += report.duration
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         commit = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
         ).stdout.strip()
         touched = touched_in(self.folder.iterdir())
         own = {test: touched.get(test, set()) for test in self._seconds}
         record = Record.read()
-        record.renew(Record(commit, self._seconds, own))
+        known_good = record.commit if session.exitstatus else commit
+        record.renew(Record(known_good, self._seconds, own))
         record.write()
         shutil.rmtree(self.folder)
 

@@ -29,7 +29,9 @@ TRANSPARENT = {
     "property", "staticmethod",
 }  # fmt: skip
 """Decorators of functions that are seen when they are called; compiled ones are not."""
-EVERYTHING = {"requirements.lock", "machine/jvm/jvm.lock", "tests/conftest.py"}
+EVERYTHING = {
+    *("requirements.lock", "machine/jvm/jvm.lock", "pyproject.toml", "tests/conftest.py"),
+}
 """Files on which each test depends, whatever it touches."""
 UNWATCHED = {"tests/support/record.py", "tests/support/watched/sitecustomize.py"}
 """What watches; whoever imports it may act otherwise when it changes."""
@@ -123,7 +125,7 @@ def reach_of(changes: dict[str, str | None]) -> set[str]:
             packages = {each for each in direct if each.endswith("/__init__.py")}
             reach |= direct.union(*(importing[each] for each in packages))
     for path, before in changes.items():
-        if before is None:
+        if before is None or not (ROOT / path).exists():
             reach.add(f"{Path(path).parent}/")
     return reach
 
@@ -284,7 +286,7 @@ class Ledger:
         if report.failed:
             with self._path.with_suffix(".failures").open("a", encoding="utf-8") as file:
                 file.write(f"{report.nodeid}\n{report.longreprtext}\n\n")
-        if report.when == "teardown" and "failed" not in self._outcomes[report.nodeid]:
+        if report.when == "teardown" and self._outcomes[report.nodeid] == {"passed"}:
             with self._path.open("a", encoding="utf-8") as file:
                 seconds = self._seconds[report.nodeid]
                 file.write(f"{report.nodeid}\t{key_of(report)}\t{seconds:.2f}\n")

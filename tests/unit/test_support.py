@@ -174,6 +174,9 @@ class TestChanged:
         (project / "model/e.py").write_text("")
         assert self.touched({"model/e.py": None}) == {"u.py::lists", "u.py::new"}
 
+    def test_removed_file_touches_the_tests_that_list_its_folder(self, project: Path) -> None:
+        assert "u.py::lists" in self.touched({"model/gone.py": "x = 1\n"})
+
     def test_file_of_tests_touches_all_of_them(self, project: Path) -> None:
         assert self.touched({"u.py": ""}) == {"u.py::other", "u.py::lists", "u.py::new"}
 
@@ -238,6 +241,13 @@ class TestLedger:
         assert path.with_suffix(".failures").read_text().startswith("a.py::bad\nwhy\n")
         result = json.loads(path.with_suffix(".json").read_text())
         assert (result["tests"], result["passed before"], result["failed"]) == (2, 1, ["a.py::bad"])
+
+    def test_ledger_leaves_out_what_was_skipped(self, tmp_path: Path) -> None:
+        ledger = selection.Ledger(tmp_path / "long" / "c0ffee.txt", set())
+        for when, outcome in (("setup", "skipped"), ("teardown", "passed")):
+            ledger.pytest_runtest_logreport(report("a.py::needs_docker", when, outcome))
+        ledger.pytest_sessionfinish()
+        assert not (tmp_path / "long" / "c0ffee.txt").exists()
 
     def test_makefile_joins_options_of_the_rings_to_their_values(self) -> None:
         # pytest takes `--resume FILE`, once the file exists, for a place of tests, and then loads

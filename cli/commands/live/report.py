@@ -113,7 +113,9 @@ def report(
         signal.signal(number, handlers[number])
 
     endings = (signal.SIGINT, signal.SIGTERM) if reporting.follow else ()
-    handlers = {int(number): signal.signal(number, end) for number in endings}
+    handlers = {int(number): signal.getsignal(number) for number in endings}
+    for number in handlers:
+        signal.signal(number, end)
     token = os.environ.get(TOKEN)
     collectors = [CollectorClient(check_url(url).rstrip("/"), token) for url in reporting.to]
     summary = TraceReporter(traces, collectors, following, settings.say).run(lambda: bool(ended_by))

@@ -98,24 +98,29 @@ def test_progress_counts_removed_rows_in_small_batches(graph: Graph, loaded: Any
     assert max(steps) == 7
 
 
-@pytest.mark.parametrize("is_removed", [True, False])
-def test_removal_while_the_run_is_loaded_leaves_nothing(graph: Graph, *, is_removed: bool) -> None:
+@pytest.mark.parametrize(
+    "change", [None, "SET r.state = 'removing'", "SET r.state = 'complete', r.tables = 'others'"]
+)
+@pytest.mark.parametrize("step_of_change", ["load links", "verify"])
+def test_load_of_a_run_that_others_remove_or_replace_writes_nothing(
+    graph: Graph, change: str | None, step_of_change: str
+) -> None:
     """As where a collector was killed, and its last load goes on for a moment."""
     history, before = random_history(59, name="loading"), counted(graph)
     begun = []
 
     def remove_once(step: str, done: int, total: int, note: str = "") -> None:
-        if step == "load links" and not begun:
+        if step == step_of_change and done == total and not begun:
             begun.append(step)
-            if is_removed:
+            if change is None:
                 remove_run(graph.driver, graph.database, "loading")
             else:  # it goes on, and was begun
-                graph.ask("MATCH (r:Run {key: 'loading'}) SET r.state = 'removing'")
+                graph.ask(f"MATCH (r:Run {{key: 'loading'}}) {change}")
 
     with pytest.raises(UseError, match=naming("'loading'", IN_OTHER_HANDS)):
         load_run(graph.driver, graph.database, history.facts, history.tables, remove_once)
     assert begun
-    if not is_removed:
+    if change:
         remove_run(graph.driver, graph.database, "loading")
     assert counted(graph) == before
 

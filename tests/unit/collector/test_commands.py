@@ -196,6 +196,14 @@ def test_many_commands_forget_those_that_are_over_first() -> None:
         known.get(1)
 
 
+def test_first_of_two_answers_at_once_counts() -> None:
+    known = PeerCommands([vars(PeerCommand(1, "a", "leave", 60.0))])
+    answers = [known.with_answer(1, obeyed=obeyed, reason=None) for obeyed in (False, True)]
+    for answer in answers:
+        known.record(answer)
+    assert known.get(1).obeyed is False
+
+
 def test_waiting_commands_are_bounded() -> None:
     known = PeerCommands(vars(PeerCommand(n, "a", "leave", 60.0)) for n in range(1, 1_001))
     with pytest.raises(InputError, match=naming("1,000", WAITING)):

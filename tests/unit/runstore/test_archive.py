@@ -31,6 +31,7 @@ from vizpub.runstore import archive, durable
 from vizpub.runstore.archive import export_run, import_run
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.integrity import damages
+from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import sweep
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.store import StoredRun, open_run, run_names
@@ -104,6 +105,7 @@ class TestRoundTrip:
         self, grown: StoredRun, tmp_path: Path, suffix: str
     ) -> None:
         file = tmp_path / f"monday.{suffix}"
+        (grown.directory / JOURNAL).write_text('{"what": "ingest"}\n')
         export_run(grown, file)
         assert file.stat().st_mode & 0o777 == 0o600
         back = import_run(file, tmp_path / "other")
@@ -112,6 +114,7 @@ class TestRoundTrip:
         for column in ("inputs", "options", "stages", "formats", "totals", "generation", "notes"):
             assert getattr(back.manifest, column) == getattr(grown.manifest, column)
         check_whole(back)
+        assert (back.directory / JOURNAL).read_text() == '{"what": "ingest"}\n'
 
     def test_archive_is_a_tar_that_other_programs_read(
         self, grown: StoredRun, tmp_path: Path

@@ -36,6 +36,8 @@ def test_query_without_a_header_has_no_parameters(tmp_path: Path) -> None:
         ("// $at", "'// [$]at'"),
         ("// $at tik – the time", "'tik'.* tick, peer,"),
         ("// $at tick? – t\n// $who peer($at) – p", r"[$]who .*peer\([$]at\)"),
+        ("// partition: $time\n// $at tick – t", r"[$]time"),
+        ("// partition: $at\n// $at tick? – t", r"[$]at"),
         ("// $levels levels – l", r"[$]levels .*levels\([$]at\)"),
     ],
 )

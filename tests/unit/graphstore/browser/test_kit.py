@@ -117,6 +117,15 @@ def test_style_sheet_covers_every_label_and_type() -> None:
     assert {selector for selector in rules() if "." in selector} == expected
 
 
+def test_captions_of_relationships_name_properties_that_loads_set() -> None:
+    loads = " ".join(cypher.statement("load", name).text for name in cypher.names("load"))
+    texts = " ".join(
+        rule["caption"] for selector, rule in rules().items() if selector.startswith("relationship")
+    )
+    captions = re.findall(r"{(\w+)}", texts)
+    assert captions and all(re.search(rf"\b{name}:", loads) for name in captions)
+
+
 def test_style_colours_by_role_and_sizes_by_degree_class() -> None:
     """Browser applies all rules that match a node in the order of the sheet."""
     order, sheet = list(rules()), rules()

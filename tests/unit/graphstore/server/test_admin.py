@@ -74,6 +74,12 @@ def test_replacement_killed_at_any_step_is_completed(home: ServerHome, steps: in
     assert there(home) == NEW
 
 
+def test_name_that_a_power_cut_left_empty_removes_no_database(home: ServerHome) -> None:
+    home.replacement_file.write_text("")
+    finish_replacement(home)
+    assert there(home) == OLD
+
+
 def test_home_without_databases_stays_empty(tmp_path: Path) -> None:
     finish_replacement(ServerHome(tmp_path))
     assert list(tmp_path.iterdir()) == []

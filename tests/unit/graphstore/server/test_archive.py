@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ class Busy:
     def staging_folder(self) -> Iterator[Path]:
         raise AssertionError
         yield
+
+    def load_lock(self) -> Path:
+        raise AssertionError
 
 
 def test_dump_onto_an_existing_file_is_refused(tmp_path: Path) -> None:
@@ -67,12 +71,18 @@ class Dumping(Tool):
         raise AssertionError
 
 
+@dataclass
 class Idle(Busy):
     """A place that may be stopped."""
+
+    folder: Path
 
     @contextmanager
     def offline_tool(self) -> Iterator[Tool]:
         yield Dumping()
+
+    def load_lock(self) -> Path:
+        return Path(self.folder, "lock")
 
 
 @pytest.mark.parametrize("name", ["monday", ".monday.new"])
@@ -85,7 +95,7 @@ def test_dump_is_written_into_nothing_that_others_made(tmp_path: Path, name: str
     (tmp_path / name).symlink_to(elsewhere) if how == "link" else os.link(
         elsewhere, tmp_path / name
     )
-    dump(Idle(), "neo4j", file, overwrite=True)
+    dump(Idle(tmp_path), "neo4j", file, overwrite=True)
     assert elsewhere.read_text() == "dear"
     assert file.read_text() == "DZV1 secret\n"
     assert not file.is_symlink()
@@ -96,7 +106,7 @@ def test_dump_onto_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "monday"
     file.symlink_to(tmp_path / "nowhere")
     with pytest.raises(UseError, match=naming(file, ALREADY_THERE, "--force")):
-        dump(Idle(), "neo4j", file)
+        dump(Idle(tmp_path), "neo4j", file)
     assert file.is_symlink()
 
 
