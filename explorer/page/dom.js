@@ -39,7 +39,10 @@ export function refill(element, ...children) {
   const controls = () => [...element.querySelectorAll("button, input, select, a, summary")];
   const place = controls().indexOf(document.activeElement);
   fill(element, ...children);
-  controls()[place]?.focus();
+  const control = controls()[place];
+  // A radio button has not yet got the focus when it is chosen.
+  const chosen = control?.type === "radio" && element.querySelector(`[name="${control.name}"]:checked`);
+  (chosen || control)?.focus();
 }
 
 let numbered = 0;

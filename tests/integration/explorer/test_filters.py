@@ -248,3 +248,21 @@ def test_filters_go_by_keys_and_into_the_address(look: Look, plays: Plays) -> No
     looking.wait()
     expect(page.get_by_label("Least degree")).to_have_value("2")
     expect(page.get_by_label("Window")).to_have_value("5")
+
+
+def test_last_layer_stays_when_it_is_unticked(look: Look) -> None:
+    page = look().open("intervals", "t=20&layer=ring")
+    box = page.get_by_label("What is shown").get_by_label("ring", exact=True)
+    box.click()
+    expect(box).to_be_checked()
+    assert page.evaluate("() => explorer.state.layers") == ["ring"]
+
+
+def test_keys_choose_on_in_a_group_that_was_drawn_again(look: Look) -> None:
+    looking = look()
+    page = looking.open("intervals", "t=20&sel=3")
+    page.get_by_label("Selected peer").get_by_label("all", exact=True).focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+        looking.wait()
+    assert page.evaluate("() => [explorer.state.ego, explorer.state.t]") == [2, 20]

@@ -123,7 +123,8 @@ def test_captions_of_relationships_name_properties_that_loads_set() -> None:
         rule["caption"] for selector, rule in rules().items() if selector.startswith("relationship")
     )
     captions = re.findall(r"{(\w+)}", texts)
-    assert captions and all(re.search(rf"\b{name}:", loads) for name in captions)
+    assert captions
+    assert all(re.search(rf"\b{name}:", loads) for name in captions)
 
 
 def test_style_colours_by_role_and_sizes_by_degree_class() -> None:
