@@ -16,23 +16,6 @@ _Array = npt.NDArray[Any]
 _Floats = npt.NDArray[np.float64]
 _Columns = dict[str, _Array]
 
-_AS_MEASURED = (
-    "interval",
-    "peer",
-    "in_degree",
-    "out_degree",
-    "degree",
-    "clustering",
-    "betweenness",
-    "betweenness_error",
-    "mean_distance_error",
-    "eccentricity",
-    "reachable_peers",
-    "component",
-    "strong_component",
-    "pagerank",
-    "subscriptions",
-)
 _MEANS = ("in_degree", "out_degree", "degree", "clustering", "betweenness", "closeness")
 _KNOWN_MEANS = ("mean_distance", "eccentricity")
 """Means over the peers that reach another peer."""
@@ -50,7 +33,7 @@ def peer_columns(measured: Mapping[str, _Array]) -> _Columns:
     with np.errstate(divide="ignore", invalid="ignore"):
         closeness = measured["reachable_peers"] / (n - 1) / mean_distance
     return {
-        **{name: measured[name] for name in _AS_MEASURED},
+        **{name: column for name, column in measured.items() if name != "distance_sum"},
         "betweenness_normalized": np.where(
             n >= 3, _ratio(measured["betweenness"], (n - 1) * (n - 2)), np.nan
         ),
@@ -64,11 +47,9 @@ def topic_columns(measured: Mapping[str, _Array]) -> _Columns:
 
     `measured` has the columns of `vizpub.analytics.blocks.TOPIC_TYPES`, by interval.
     """
-    names = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
-    return {
-        **{name: measured[name] for name in names},
-        "topic_average_path_length": _ratio(measured["distance_sum"], measured["pairs"]),
-    }
+    columns = dict(measured)
+    mean = _ratio(columns.pop("distance_sum"), columns.pop("pairs"))
+    return {**columns, "topic_average_path_length": mean}
 
 
 def interval_columns(

@@ -1,20 +1,20 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
 from vizpub.ingest.sources.base import Source, SourceOptions
-from vizpub.ingest.sources.bctrace import Bctrace
+from vizpub.ingest.sources.bctrace.source import Bctrace
 from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
-from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.lines.patterns import LinePatterns
 from vizpub.ingest.sources.lines.source import Lines
 from vizpub.ingest.sources.nebula import Nebula
-from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.sources.tables.delimited import COLUMNS, TableSource
 from vizpub.ingest.sources.tables.user_columns import LEFT_OUT
-from vizpub.ingest.sources.vizpub import Vizpub
-from vizpub.ingest.sources.xatu import Xatu
+from vizpub.ingest.sources.vizpub.source import Vizpub
+from vizpub.ingest.sources.xatu.source import Xatu
 from vizpub.model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (

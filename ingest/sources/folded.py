@@ -13,7 +13,7 @@ from vizpub.model.tables import QUARANTINE
 CARRIED = "records"
 """Name of the table with the last state of each peer, for appends: peer, interval, record."""
 
-_PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
+PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 _AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
 
 
@@ -24,11 +24,11 @@ def _names(*columns: str) -> list[tuple[str, pa.DataType]]:
 GAUGES = pa.schema([*_names("peer"), _AT[1], *_names("gauge"), ("value", pa.float64())])
 """Schema of a folded table that only some sources have."""
 OBSERVED: Mapping[str, pa.Schema] = {
-    "presence": pa.schema([*_names("peer"), *_PERIOD]),
-    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_PERIOD]),
-    "subscriptions": pa.schema([*_names("peer", "topic"), *_PERIOD]),
-    "roles": pa.schema([*_names("peer", "role", "topic"), *_PERIOD]),
-    "attributes": pa.schema([*_names("peer", "key", "value"), _PERIOD[0]]),
+    "presence": pa.schema([*_names("peer"), *PERIOD]),
+    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *PERIOD]),
+    "subscriptions": pa.schema([*_names("peer", "topic"), *PERIOD]),
+    "roles": pa.schema([*_names("peer", "role", "topic"), *PERIOD]),
+    "attributes": pa.schema([*_names("peer", "key", "value"), PERIOD[0]]),
     "control": pa.schema(
         [
             *(*_names("peer"), _AT[1], *_names("kind", "topic")),

@@ -27,7 +27,6 @@ from vizpub.ingest.sources.base import (
     RunDescription,
     SourceInput,
     SourceOptions,
-    Tallies,
 )
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
@@ -112,6 +111,7 @@ class Hermes(Libp2p):
     """The source `hermes`: a Libp2p whose reader takes Parquet."""
 
     name = "hermes"
+    files_overlap = True
     options = frozenset({"interval_us", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -137,10 +137,6 @@ class Hermes(Libp2p):
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of Parquet."""
         return _GroupReader(TraceJudge.of(source_input))
-
-    def combine_tallies(self, tallies: Tallies) -> RunCounts:
-        """Combine the tallies like Libp2p; files of one peer overlap in time, so none is a copy."""
-        return {**super().combine_tallies(tallies), "copies": None}
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p, with what the input lacks."""

@@ -32,8 +32,8 @@ from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import TraceEvent
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.tables.units import SECOND_US
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN

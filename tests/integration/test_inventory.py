@@ -27,8 +27,8 @@ from vizpub.ingest.inputs.inventory import (
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
-from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.model.errors import InputError, UnknownName, UseError
 
 pytestmark = pytest.mark.spark

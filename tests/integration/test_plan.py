@@ -27,8 +27,8 @@ from vizpub.ingest.plan import IngestPlan
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.tasks.fold import NAMES as NAMES_SCHEMA
 from vizpub.ingest.tasks.staged import ingest_step
 from vizpub.ingest.tasks.steps import StepInput

@@ -24,10 +24,9 @@ from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.bctrace import Bctrace
 from vizpub.ingest.sources.bctrace.events import PARTS, UNLISTED
-from vizpub.ingest.sources.bctrace.source import NO_HEADER
-from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.bctrace.source import NO_HEADER, Bctrace
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.model.clock import OPEN
 from vizpub.model.run import DUPLICATES
 from vizpub.model.tables import COPY_FLAGS

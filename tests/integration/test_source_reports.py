@@ -15,9 +15,9 @@ from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, unknown
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import RunDescription, SourceOptions
-from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.facts import DIFFERS
 from vizpub.ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS

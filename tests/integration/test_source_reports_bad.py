@@ -13,7 +13,7 @@ import pytest
 from tests.support.staged import Staged, staged
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.reports.fields import INT64
 
 SEED = 1_414

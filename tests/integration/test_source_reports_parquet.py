@@ -20,8 +20,8 @@ from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import RunDescription, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED
-from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.fold import TABLES
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.model.clock import Clock
 from vizpub.model.errors import InputError
 

@@ -28,13 +28,13 @@ from vizpub.ingest.inputs.files import find_files
 from vizpub.ingest.inputs.inventory import Inventory, take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.xatu import Xatu
 from vizpub.ingest.sources.xatu.source import (
     INCOMPLETE,
     NOT_NAMED,
     REPEATED,
     SEVERAL_NETWORKS,
     UNJOINED,
+    Xatu,
 )
 from vizpub.ingest.sources.xatu.tables import TOPIC_PARTS
 from vizpub.model.clock import OPEN

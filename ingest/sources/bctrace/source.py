@@ -9,12 +9,11 @@ folded like traces of go-libp2p-pubsub; what they lack is unknown. Parts of mess
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
     InputLine,
     InputRow,
@@ -22,7 +21,6 @@ from vizpub.ingest.inputs.reader import (
     RecordRefused,
     RowKind,
     SplitReader,
-    line_splits,
     lines,
     rows_of_lines,
     tally_row,
@@ -74,10 +72,6 @@ class Bctrace(Libp2p):
         """Return 'bctrace' for a file that begins with a header."""
         header = or_none(msgspec.json.decode, first_lines(head)[0])
         return "bctrace" if isinstance(header, dict) and header.keys() >= _KEYS else None
-
-    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
-        """Return ranges of lines."""
-        return line_splits(files)
 
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of traces."""

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from vizpub.ingest.inputs.reader import InputRow
-from vizpub.ingest.sources.folded import GAUGES, OBSERVED
+from vizpub.ingest.sources.folded import GAUGES, OBSERVED, PERIOD
 from vizpub.ingest.sources.libp2p.control import ControlCounts
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import TraceTally
@@ -33,8 +33,6 @@ COUNTED = (
 )
 """The traffic columns that a trace has."""
 
-
-_PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema(
         [
@@ -43,9 +41,9 @@ TABLES: dict[str, pa.Schema] = {
             ("holders", pa.list_(pa.string())),
         ]
     ),
-    "named": pa.schema([("peer", pa.string()), ("src", pa.string()), *_PERIOD]),
+    "named": pa.schema([("peer", pa.string()), ("src", pa.string()), *PERIOD]),
     "traffic": pa.schema(
-        [("peer", pa.string()), *_PERIOD, *((name, pa.int64()) for name in COUNTED)]
+        [("peer", pa.string()), *PERIOD, *((name, pa.int64()) for name in COUNTED)]
     ),
     "gauges": GAUGES,
     **{

@@ -106,6 +106,8 @@ class Libp2p(Source):
 
     names_messages: ClassVar[bool] = True
     """Its control entries name messages."""
+    files_overlap: ClassVar[bool] = False
+    """A peer has several files that overlap in time, so none is a copy."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'json' or 'protobuf' by the content alone."""
@@ -152,7 +154,8 @@ class Libp2p(Source):
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
-        return TraceTally.together(tallies).plain
+        counts = TraceTally.together(tallies).plain
+        return {**counts, "copies": None} if self.files_overlap else counts
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run whose clock is Unix time in µs from the first event's interval on.

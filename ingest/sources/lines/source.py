@@ -6,16 +6,14 @@ They are folded like traces of go-libp2p-pubsub; what no pattern finds is unknow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
     InputLine,
     InputRow,
     InputSplit,
     SplitReader,
-    line_splits,
     rows_of_lines,
     tally_row,
 )
@@ -24,7 +22,6 @@ from vizpub.ingest.sources.base import (
     RunDescription,
     SourceInput,
     SourceOptions,
-    Tallies,
 )
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
@@ -83,6 +80,7 @@ class Lines(Libp2p):
 
     name = "lines"
     names_messages = False
+    files_overlap = True
     fold = _LineFold
     options = frozenset({"interval_us", "reporters_only", "max_line", "pattern"})
 
@@ -97,19 +95,11 @@ class Lines(Libp2p):
         file = self._patterns.file
         return "text" if file is None or file.search(path) else None
 
-    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
-        """Return ranges of lines."""
-        return line_splits(files)
-
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of lines."""
         options = source_input.options
         judge = TraceJudge.of(source_input)
         return _LineReader(judge, LinePatterns.parse(options.pattern or ""), options.max_line)
-
-    def combine_tallies(self, tallies: Tallies) -> RunCounts:
-        """Combine the tallies like Libp2p; a peer may have several logs, so none is a copy."""
-        return {**super().combine_tallies(tallies), "copies": None}
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p; unknown is what no pattern finds.

@@ -1,5 +1,1 @@
 """Reports by the contract of `vizpub.reports.files`: lines of JSON, or Parquet."""
-
-from vizpub.ingest.sources.reports.source import Reports
-
-__all__ = ["Reports"]

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from vizpub.analytics import steps
 from vizpub.ingest.inputs.reader import InputRow, RowKind
-from vizpub.ingest.sources.folded import CARRIED, GAUGES, OBSERVED
+from vizpub.ingest.sources.folded import CARRIED, GAUGES, OBSERVED, PERIOD
 from vizpub.ingest.sources.reports.facts import COUNTERS, ReportTally
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
 from vizpub.ingest.tasks.fold import RowFold, RunCounts, rows_of, with_names
@@ -38,14 +38,7 @@ TABLES: dict[str, pa.Schema] = {
         + [(name, pa.int64()) for name in COUNTERS]
     ),
     "gauges": GAUGES,
-    "unreported": pa.schema(
-        [
-            ("peer", pa.string()),
-            ("what", pa.string()),
-            ("valid_from", pa.int64()),
-            ("valid_to", pa.int64()),
-        ]
-    ),
+    "unreported": pa.schema([("peer", pa.string()), ("what", pa.string()), *PERIOD]),
     CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
     **{name: schema for name, schema in OBSERVED.items() if name not in ("rejections", "sizes")},
 }
@@ -115,10 +108,9 @@ class ReportFold(RowFold):
             *("reports", "stays", "counters", "kinds"),
             *("copies_sent", "copies_received", "listed"),
         )
-        counted = {"counted": _step_text("increases") if self.totals else "FROM counters"}
-        last = ("measured", "tallies")
-        texts = dict(zip(names, map(_step_text, names), strict=True)) | counted
-        texts |= dict(zip(last, map(_step_text, last), strict=True))
+        texts = {name: _step_text(name) for name in names}
+        texts["counted"] = _step_text("increases") if self.totals else "FROM counters"
+        texts |= {name: _step_text(name) for name in ("measured", "tallies")}
         with steps.open_database() as database:
             database.execute(f"SET VARIABLE gap_tolerance = {self._gap_tolerance}")
             database.execute(f"SET VARIABLE totals = {self.totals}")
@@ -263,17 +255,8 @@ _FINAL_TEXTS = {
     **{
         name: _step_text(name)
         for name in (
-            *(
-                "peers",
-                "presence",
-                "attributes",
-                "control",
-                "gauges",
-                "unreported",
-                "publications",
-                "receptions",
-            ),
-            CARRIED,
+            *("peers", "presence", "attributes", "control", "gauges", "unreported"),
+            *("publications", "receptions", CARRIED),
         )
     },
 }

@@ -87,6 +87,7 @@ class Xatu(Libp2p):
 
     name = "xatu"
     names_messages = False
+    files_overlap = True
     fold = XatuFold
     every_layer = frozenset({STREAMS, CONNECTIONS, MESH})
     options = frozenset({"interval_us", "only", "reporters_only"})
@@ -123,12 +124,6 @@ class Xatu(Libp2p):
     def make_fold(self, source_input: SourceInput) -> EventFold:
         """Create the fold. For the first time of an event no keys of sentries are needed."""
         return super().make_fold(replace(source_input, count_first=lambda _: ()))
-
-    def combine_tallies(self, tallies: Tallies) -> RunCounts:
-        """Combine the tallies like Libp2p; the tables of a sentry overlap in time, so none is a
-        copy.
-        """
-        return {**super().combine_tallies(tallies), "copies": None}
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p, with the network. Raises: InputError for several ones,

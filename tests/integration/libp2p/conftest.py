@@ -17,8 +17,8 @@ import pytest
 from tests.support.staged import Staged, Taken, staged
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import CONTROL, TraceEvent
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.reports.compressed import Content
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"

@@ -9,8 +9,8 @@ import pytest
 from tests.support.events import at, name_of, trace
 from tests.support.staged import Taken, staged
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import EventType
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.model.clock import OPEN
 
 LATE = 10**15

@@ -16,7 +16,7 @@ from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.source import Libp2p
-from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.sources.times import ALONE, GAP, MOST_INTERVALS, TOO_FAR, RecordTimes, TimePart
 
 Record = tuple[int, str | None]

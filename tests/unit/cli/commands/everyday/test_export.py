@@ -18,6 +18,10 @@ from vizpub.model.run import RunFacts
 MONDAY = RunFacts("monday", "edges", Clock(), tables="first")
 
 
+def copy_of(facts: RunFacts) -> SimpleNamespace:
+    return SimpleNamespace(facts=facts, state=facts.tables, growing=False)
+
+
 @dataclass
 class Answering:
     """A Neo4j that has these runs."""
@@ -27,13 +31,13 @@ class Answering:
     def open_run(self, name: str) -> Any:
         for facts in self.there:
             if facts.name == name:
-                return SimpleNamespace(facts=facts)
+                return copy_of(facts)
         raise UnknownName("run", name)
 
 
 def read(there: Sequence[RunFacts], error: Exception | None = None) -> None:
     neo4j: Any = Answering(there)
-    run: Any = SimpleNamespace(facts=MONDAY)
+    run: Any = copy_of(MONDAY)
     with check_unchanged(neo4j, run):
         if error:
             raise error

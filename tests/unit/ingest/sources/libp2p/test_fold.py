@@ -16,10 +16,10 @@ import pytest
 from tests.support.events import Happened, at, name_of, of_lines, trace
 from tests.support.staged import Staged, Taken, staged
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
 from vizpub.ingest.sources.libp2p.presence import find_stays
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import InputError
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.protobuf import varint
-from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.protobuf import (
     CUT_OFF,
     IMPOSSIBLE_LENGTH,
@@ -21,6 +20,7 @@ from vizpub.ingest.sources.libp2p.protobuf import (
     split_records,
     unknown_fields,
 )
+from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.reports.compressed import Content, LongLine
 
 

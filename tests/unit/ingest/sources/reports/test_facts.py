@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 
 from tests.support.words import tells
-from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.facts import ReportTally
+from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
 from vizpub.ingest.tasks.fold import RunCounts
 
