@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal
@@ -119,16 +120,18 @@ class LocalServer:
 
         Raises: UseError for a directory in which no server was ever started.
         """
-        if not os.path.lexists(self._home.path):
-            return
-        if not self._home.state_file.exists():
-            raise UseError(f"{self._home.path} {NO_HOME}; it was not changed")
-        with self._lock():
-            self._stop()
-            # Its name goes first: who waits for the lock in it would make a new one there.
-            removed = self._home.path.with_name(f".{self._home.path.name}.{token_hex(8)}.removed")
-            self._home.path.rename(removed)
-            shutil.rmtree(removed)
+        home = self._home.path
+        if os.path.lexists(home):
+            if not self._home.state_file.exists():
+                raise UseError(f"{home} {NO_HOME}; it was not changed")
+            with self._lock():
+                self._stop()
+                # Its name goes first: who waits for the lock in it would make a new one there.
+                home.rename(home.with_name(f".{home.name}.{token_hex(8)}.removed"))
+        # Also what a removal left that was killed.
+        for removed in home.parent.glob(f".{escape(home.name)}.*.removed"):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(removed)
 
     @contextmanager
     def offline_tool(self) -> Iterator[LocalTool]:
