@@ -79,10 +79,8 @@ def load_run(
     create_constraints(driver, database)
     properties = run_properties(driver, database, facts.name) or {}
     replaced = bool(properties) and has_other_tables(properties, facts)
-    as_it_is = partition_intervals is None or (
-        choose_partitions(facts.clock, tables, partition_intervals).intervals
-        == partitions_in(properties, facts.clock).intervals
-    )
+    chosen = choose_partitions(facts.clock, tables, partition_intervals)
+    as_it_is = partition_intervals is None or chosen == partitions_in(properties, facts.clock)
     if replaced and as_it_is and grow(driver, database, facts, reading, properties, progress):
         return LoadSummary(facts.name, False, **reading.counts(), replaced=False, grown=True)
     if replaced and not tables.is_current():
@@ -91,7 +89,7 @@ def load_run(
         remove_run(driver, database, facts.name, progress)
         properties = {}
     complete = properties.get("state") == "complete"
-    partitions = _partitions(properties, facts, tables, partition_intervals)
+    partitions = _partitions(properties, facts, chosen, partition_intervals)
     census = reading.census(partitions)
     summary = reading.summary(census)
     if not complete:
@@ -126,16 +124,16 @@ def load_run(
 
 
 def _partitions(
-    properties: Mapping[str, Any], facts: RunFacts, tables: RunTables, intervals: int | None
+    properties: Mapping[str, Any], facts: RunFacts, chosen: Partitions, intervals: int | None
 ) -> Partitions:
-    """Return the partitions of the run's copy, existing or new.
+    """Return the partitions of the run's copy; those that were chosen if it is new.
 
     Raises: UseError if it has others than demanded.
     """
     if "partition_intervals" not in properties:
-        return choose_partitions(facts.clock, tables, intervals)
+        return chosen
     partitions = partitions_in(properties, facts.clock)
-    if intervals is not None and partitions != choose_partitions(facts.clock, tables, intervals):
+    if intervals is not None and partitions != chosen:
         raise UseError(
             f"the copy of run '{facts.name}' in Neo4j has time partitions of "
             f"{partitions.intervals} intervals (0 = none), not of {intervals}; "
@@ -168,7 +166,7 @@ def _fill(
         for label, part in row_batches(reading, table):
             for step in steps:
                 if rows := step.rows(run_rows, part):
-                    _load_batch(session, facts.name, facts.tables, step, label, rows)
+                    _load_batch(session, facts, step, label, rows)
             done += part.num_rows
             progress(f"load {steps[0].statement}", done, total)
     _run(session, "label-publishers", run=run)
@@ -178,11 +176,10 @@ def _fill(
             _run(session, "label-peers", label=label, keys=keys)
 
 
-def _load_batch(
-    session: Session, run: str, tables: str, step: Step, label: str, rows: Rows
-) -> None:
+def _load_batch(session: Session, facts: RunFacts, step: Step, label: str, rows: Rows) -> None:
+    run = facts.name
     key = f"{run}|{step.statement}|{label}|{digest(rows)}"
-    ledger = {"run": run, "key": key, "rows": len(rows), "tables": tables}
+    ledger = {"run": run, "key": key, "rows": len(rows), "tables": facts.tables}
 
     def write(transaction: ManagedTransaction) -> None:
         result = transaction.run(cypher.statement("load", "ledger").text, ledger)

@@ -10,7 +10,7 @@ from pathlib import Path
 from vizpub.graphstore.server.offline import StoppableServer, hold_load_lock, last_transaction
 from vizpub.machine.private import new_file
 from vizpub.model.errors import InputError, UseError
-from vizpub.model.progress import silent
+from vizpub.model.progress import Progress
 
 ALREADY_THERE = "already exists"
 NO_DUMP = "is not a dump of a Neo4j database"
@@ -19,7 +19,14 @@ _MAGICS = (b"DZV1", b"DGV1")
 """First bytes of a dump, one for each kind of compression."""
 
 
-def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool = False) -> int:
+def dump(
+    place: StoppableServer,
+    database: str,
+    file: Path,
+    progress: Progress,
+    *,
+    overwrite: bool = False,
+) -> int:
     """Dump a database into a file, and return the size of the file in bytes.
 
     The server is stopped meanwhile, after a load that is going on. The file appears when it is
@@ -32,7 +39,7 @@ def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool =
     new = file.with_name(f".{file.name}.new")
     try:
         with os.fdopen(new_file(new), "wb") as stdout:
-            with hold_load_lock(place.load_lock(), silent), place.offline_tool() as tool:
+            with hold_load_lock(place.load_lock(), progress), place.offline_tool() as tool:
                 tool.run("database", "dump", database, "--to-stdout", stdout=stdout)
             os.fsync(stdout.fileno())
         _open_dump(new).close()  # the tool may have printed something else
@@ -45,8 +52,9 @@ def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool =
     return file.stat().st_size
 
 
-def restore(place: StoppableServer, database: str, file: Path) -> None:
-    """Replace a database by the one in a dump. The server is stopped meanwhile.
+def restore(place: StoppableServer, database: str, file: Path, progress: Progress) -> None:
+    """Replace a database by the one in a dump. The server is stopped meanwhile, after a load that
+    is going on.
 
     If this fails, the database stays as it was.
 
@@ -54,7 +62,7 @@ def restore(place: StoppableServer, database: str, file: Path) -> None:
     """
     with (
         _open_dump(file) as stdin,
-        hold_load_lock(place.load_lock(), silent),
+        hold_load_lock(place.load_lock(), progress),
         place.offline_tool() as tool,
         tool.replacement(database) as new,
     ):

@@ -20,6 +20,7 @@ from vizpub.graphstore.server.container import Container
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, UseError
+from vizpub.model.progress import silent
 
 pytestmark = [pytest.mark.long, pytest.mark.containers]
 
@@ -76,22 +77,22 @@ def test_container_is_imported_dumped_and_restored_unchanged(
                 break
             driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
     assert graphs[0] == graphs[1]
-    dump(place, "neo4j", tmp_path / "dump")
+    dump(place, "neo4j", tmp_path / "dump", silent)
     with connect(place.start()) as driver:
         driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
     (tmp_path / "cut").write_bytes((tmp_path / "dump").read_bytes()[:-1000])
     with pytest.raises(Neo4jUnavailable, match="Truncated"):
-        restore(place, "neo4j", tmp_path / "cut")
+        restore(place, "neo4j", tmp_path / "cut", silent)
     with connect(place.start()) as driver:
         assert find_empty(driver, "neo4j")
     local = LocalServer(tmp_path / "home", "test")
     local.start()
-    restore(local, "neo4j", tmp_path / "dump")
+    restore(local, "neo4j", tmp_path / "dump", silent)
     with connect(local.start()) as driver:
         assert everything(Graph(driver, "neo4j")) == graphs[0]
-    dump(local, "neo4j", tmp_path / "of local")
+    dump(local, "neo4j", tmp_path / "of local", silent)
     local.remove()
-    restore(place, "neo4j", tmp_path / "of local")
+    restore(place, "neo4j", tmp_path / "of local", silent)
     with connect(place.start()) as driver:
         assert everything(Graph(driver, "neo4j")) == graphs[0]
     assert not tools()

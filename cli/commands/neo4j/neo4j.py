@@ -105,7 +105,7 @@ def dump(
     place, connection = stoppable_server(settings, container)
     with settings.progress() as progress:
         progress(f"Dump into {file}", 0, 0)
-        size = dump(place, connection.database, file, overwrite=force)
+        size = dump(place, connection.database, file, progress, overwrite=force)
     settings.say(f"{file} holds a dump of {connection.uri} ({size / 1e6:.1f} MB)")
 
 
@@ -132,7 +132,7 @@ def restore(
         confirm(f"Replace everything in {connection.uri} by {file}?")
     with settings.progress() as progress:
         progress(f"Restore {file}", 0, 0)
-        restore(place, connection.database, file)
+        restore(place, connection.database, file, progress)
     settings.say(f"{connection.uri} was restored from {file}; vizpub query runs shows its runs")
 
 

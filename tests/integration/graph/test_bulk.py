@@ -43,7 +43,7 @@ from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.settings import PROFILES
 from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable
-from vizpub.model.progress import Progress
+from vizpub.model.progress import Progress, silent
 
 pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
@@ -241,7 +241,7 @@ def fail_in_one_stop(
         there = Stopped(tool, cut.parent)
         assert not import_run(there, empty, HISTORY.facts, HISTORY.tables)
         with pytest.raises(Neo4jUnavailable, match="Truncated"):
-            restore(there, "neo4j", cut)
+            restore(there, "neo4j", cut, silent)
         now = EmptyDatabase("neo4j", last_transaction(tool, "neo4j"))
         import_run(there, now, HISTORY.facts, HISTORY.tables, kill)
 
@@ -303,7 +303,7 @@ def test_dump_comes_back_on_another_server(imported: Imported, tmp_path: Path) -
     other = LocalServer(tmp_path / "other", "test")
     try:
         other.start()
-        restore(other, "neo4j", imported.dump)
+        restore(other, "neo4j", imported.dump, silent)
         assert content(other) == imported.graph
     finally:
         other.remove()

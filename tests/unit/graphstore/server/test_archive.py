@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.support.words import naming
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.archive import ALREADY_THERE, NO_DUMP, dump, restore
 from vizpub.graphstore.server.offline import Command, Tool
 from vizpub.model.errors import InputError, UseError
+from vizpub.model.progress import silent
 
 
 class Busy:
@@ -42,18 +44,18 @@ def test_dump_onto_an_existing_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "there"
     file.write_text("dear")
     with pytest.raises(UseError, match=naming(file, ALREADY_THERE, "--force")):
-        dump(Busy(), "neo4j", file)
+        dump(Busy(), "neo4j", file, silent)
     assert file.read_text() == "dear"
 
 
 def test_dump_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UseError, match="No such file"):
-        dump(Busy(), "neo4j", tmp_path / "nowhere" / "file")
+        dump(Busy(), "neo4j", tmp_path / "nowhere" / "file", silent)
 
 
 def test_failed_dump_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        dump(Busy(), "neo4j", tmp_path / "file")
+        dump(Busy(), "neo4j", tmp_path / "file", silent)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,7 +97,7 @@ def test_dump_is_written_into_nothing_that_others_made(tmp_path: Path, name: str
     (tmp_path / name).symlink_to(elsewhere) if how == "link" else os.link(
         elsewhere, tmp_path / name
     )
-    dump(Idle(tmp_path), "neo4j", file, overwrite=True)
+    dump(Idle(tmp_path), "neo4j", file, silent, overwrite=True)
     assert elsewhere.read_text() == "dear"
     assert file.read_text() == "DZV1 secret\n"
     assert not file.is_symlink()
@@ -106,17 +108,30 @@ def test_dump_onto_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "monday"
     file.symlink_to(tmp_path / "nowhere")
     with pytest.raises(UseError, match=naming(file, ALREADY_THERE, "--force")):
-        dump(Idle(tmp_path), "neo4j", file)
+        dump(Idle(tmp_path), "neo4j", file, silent)
     assert file.is_symlink()
+
+
+def test_dump_names_the_load_that_it_waits_for(tmp_path: Path) -> None:
+    place, steps = Idle(tmp_path), list[str]()
+    load = FileLock(place.load_lock())
+
+    def end_load(step: str, done: int, total: int, note: str = "") -> None:
+        steps.append(step)
+        load.release()
+
+    load.acquire()
+    dump(place, "neo4j", tmp_path / "monday", end_load)
+    assert steps == ["wait for another load"]
 
 
 @pytest.mark.parametrize("content", [b"", b"DZ", b"hello, this is no dump"])
 def test_file_that_is_no_dump_is_refused_by_restore(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(InputError, match=naming(tmp_path / "file", NO_DUMP)):
-        restore(Busy(), "neo4j", tmp_path / "file")
+        restore(Busy(), "neo4j", tmp_path / "file", silent)
 
 
 def test_missing_file_is_refused_by_restore(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        restore(Busy(), "neo4j", tmp_path / "nowhere")
+        restore(Busy(), "neo4j", tmp_path / "nowhere", silent)
