@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from benchmarks import results
 from benchmarks.appended import append
+from benchmarks.estimates import ingest_sampled
 from benchmarks.growth import growth
 from benchmarks.history import history
 from benchmarks.page import EXPLORER, write_page
@@ -34,6 +35,7 @@ MORE: dict[str, Part] = {
     "growth": growth,
     "append": append,
     "history": history,
+    "ingest-sampled": ingest_sampled,
     "stored": stored,
     "stored-demo": stored_demo,
 }
@@ -44,6 +46,7 @@ ALL: dict[str, tuple[str, ...]] = {
         *("kernels", "spark", "periods", "ingest", "igraph", "networkit", "networkx"),
         *("growth", "append", "stored"),
     ),
+    "XL": ("periods", "ingest-sampled"),
 }
 """What the page shows, by size; beside it the explorer and the snapshots."""
 

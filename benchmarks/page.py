@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from benchmarks import results, stored
+from benchmarks import estimates, results, stored
 from benchmarks.growth import AXES, COSTS, draw, exponent
 from benchmarks.histories import SIZE as HISTORY
 from benchmarks.markdown import against, number, table
@@ -33,6 +33,7 @@ _OTHERS = {
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
+    "ingest-sampled": "NDJSON, sampled",
 }
 EXPLORED = ((10_000, 100_000), (50_000, 500_000))
 """Peers and link periods of the runs that the explorer shows."""
@@ -72,6 +73,7 @@ def _sections(parts: Part, size: Size) -> list[str]:
     return [
         _structure(parts, size.intervals),
         _ingest(parts),
+        estimates.section(parts),
         _append(parts, size.intervals),
         _stored(parts),
         _growth(parts, size),

@@ -25,6 +25,7 @@ from benchmarks.reference import (
 from benchmarks.sizes import Size
 from benchmarks.watched import ROOT, Json, Program, measure
 from vizpub.model.errors import UseError
+from vizpub.questions.run import Run
 
 WORK = ROOT / ".bench"
 OTHERS = WORK / "env" / "bin" / "python"
@@ -138,21 +139,25 @@ def ingest_part(name: str, betweenness: str) -> Part:
 
 def check_run(bench: Bench, workspace: Path) -> None:
     """The run holds the versions, metrics and messages of the reports."""
-    from vizpub.questions.run import Run
-
     run = Run.open(workspace, "benchmark")
-    inside = pq.read_table(bench.inputs.versions / "links.parquet")
-    require_same("links", inside, run.table("links"), "src", "dst", "valid_from")
+    check_links(bench, run)
     ours, chosen = bench.reference(CHECKED), pa.array(sample(bench.size, CHECKED))
     for name, keys in KEYS.items():
         rows = run.table(f"metrics/{name}")
         rows = rows.filter(pc.is_in(rows["interval"], chosen))
         filled = [column for column in rows.column_names if rows[column].null_count < len(rows)]
         require_same(f"metrics/{name}", getattr(ours, name), rows.select(filled), *keys)
-    _check_messages(bench.size, run.table("metrics/messages"))
+    check_messages(bench.size, run.table("metrics/messages"))
 
 
-def _check_messages(size: Size, metrics: pa.Table) -> None:
+def check_links(bench: Bench, run: Run) -> None:
+    """The run has the links of the input."""
+    inside = pq.read_table(bench.inputs.versions / "links.parquet")
+    require_same("links", inside, run.table("links"), "src", "dst", "valid_from")
+
+
+def check_messages(size: Size, metrics: pa.Table) -> None:
+    """The metrics of messages are those of the input."""
     from benchmarks.dissemination import messages
 
     _, arrivals = messages(size)

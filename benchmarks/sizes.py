@@ -44,4 +44,5 @@ SIZES = {
     "S": Size("S", peers=200, intervals=50, links=10, topics=20),
     "M": Size("M", peers=2_000, intervals=100, links=20, topics=100),
     "L": Size("L", peers=2_000, intervals=1_000, links=20, topics=100),
+    "XL": Size("XL", peers=100_000, intervals=100, links=20, topics=100),
 }

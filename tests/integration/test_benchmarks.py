@@ -15,8 +15,9 @@ from benchmarks.sizes import Size
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 
-SIZE = Size("S", peers=40, intervals=20, links=5, topics=5, subscriptions=3)
-NAMES = ("kernels", "spark", "periods", "ingest", "growth", "append", "stored")
+SIZE = Size("S", peers=40, intervals=250, links=5, topics=5, subscriptions=3)
+"""A tenth of it is a file of reports."""
+NAMES = ("kernels", "spark", "periods", "ingest", "ingest-sampled", "growth", "append", "stored")
 
 
 @pytest.mark.parametrize("name", NAMES)

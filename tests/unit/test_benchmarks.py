@@ -18,6 +18,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import results
 from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
+from benchmarks.estimates import deviations
 from benchmarks.growth import exponent
 from benchmarks.inputs import Inputs
 from benchmarks.markdown import table
@@ -304,6 +305,21 @@ class TestResults:
         assert "|  | time partitions | 10 | 10 | 1 | 1.5 | 1.5 |" in text
         assert "| without copies | 7 | 1 | 2 | 0.5 |" in text
         assert "|  | 2× | 1× | 1× | 1× |" in text
+
+
+def test_normal_errors_deviate_as_the_normal_distribution_does() -> None:
+    rng = np.random.default_rng(1)
+    values, keys = rng.uniform(5, 9, 40_000), np.arange(40_000)
+
+    def estimates(error: float) -> pa.Table:
+        rows = {"peer": keys, "hops": values + error * rng.standard_normal(values.size)}
+        return pa.table({**rows, "hops_error": np.full(values.size, error)})
+
+    found = deviations(estimates(0.3), estimates(0.4), ("peer",), "hops")
+    assert found["values"] == 40_000
+    assert found["within"] == pytest.approx([0.6827, 0.9545], abs=0.01)
+    exact = deviations(estimates(0), estimates(0), ("peer",), "hops")
+    assert exact["values"] == 0
 
 
 def test_run_of_all_goes_on_with_what_the_commit_has_not_measured(
