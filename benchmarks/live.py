@@ -138,7 +138,8 @@ def _family(pid: int) -> list[psutil.Process]:
 
 
 def _memory(pid: int) -> float:
-    return sum(one.memory_info().rss for one in _family(pid) if one.is_running()) / 2**20
+    """Of all processes; pages that they share count once."""
+    return sum(one.memory_full_info().pss for one in _family(pid) if one.is_running()) / 2**20
 
 
 def _processor_s(pid: int) -> float:
