@@ -12,13 +12,15 @@ reachability peer, arrival: the first day after which the peer can have what the
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -160,8 +162,9 @@ def run(package: str, tasks: Mapping[str, tuple[Task, *tuple[Callable[..., Any],
 
 def count_lines(function: Callable[..., Any]) -> int:
     """The lines of a function without its docstring, comments and blank lines."""
-    source = inspect.getsource(function)
+    source = textwrap.dedent(inspect.getsource(function))
+    lines = source.splitlines()
     if function.__doc__:
-        source = source.replace(function.__doc__, "")
-    lines = (line.strip() for line in source.splitlines())
-    return sum(not line.startswith(("#", '""""""')) and line != "" for line in lines)
+        docstring = cast("ast.FunctionDef", ast.parse(source).body[0]).body[0]
+        del lines[docstring.lineno - 1 : docstring.end_lineno]
+    return sum(not line.strip().startswith("#") and line.strip() != "" for line in lines)
