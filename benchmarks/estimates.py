@@ -24,7 +24,7 @@ _FIRST = 0
 
 
 def ingest_sampled(bench: Bench) -> Json:
-    """A whole ingest, with a twentieth of the link visits that are allowed by default."""
+    """A whole ingest, with a two-hundredth of the link visits that are allowed by default."""
     workspace = bench.folder("ingest-sampled")
     outcome = bench.program("ingested", workspace, "sampled", "new", bench.inputs.reports)
     run = Run.open(workspace, "benchmark")
@@ -69,6 +69,6 @@ def section(parts: Mapping[str, Json]) -> str:
     return (
         "### Estimates\n\n"
         "Distances are compared with all distances of the interval, betweenness with the estimates "
-        "of twenty times as many link visits. Normally distributed errors would be within one "
+        "of two hundred times as many link visits. Normally distributed errors would be within one "
         f"standard error in .68 of the cases, and within two in .95.\n\n{table(header, rows)}"
     )

@@ -10,7 +10,7 @@ VARIANTS = {
     "betweenness": Measures(topics=False, max_edge_visits=ALWAYS_EXACT),
     "all": Measures(max_edge_visits=ALWAYS_EXACT),
 }
-SAMPLED = Measures(max_edge_visits=1e9)
+SAMPLED = Measures(max_edge_visits=1e8)
 TIMES = {"structure": 3, "topics": 3, "betweenness": 1, "all": 1}
 """How often each is measured: quick ones more often, because other processes use the machine too.
 """
