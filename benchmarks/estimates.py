@@ -31,28 +31,31 @@ def ingest_sampled(bench: Bench) -> Json:
     check_links(bench, run)
     check_messages(bench.size, run.table("metrics/messages"))
     outcome["estimates"] = {}
-    kept = bench.reference(1)
+    better = bench.reference(1)
     for name, metric in ESTIMATED:
         rows = run.table(f"metrics/{name}")
         rows = rows.filter(pc.equal(rows["interval"], _FIRST))
-        outcome["estimates"][metric] = deviations(getattr(kept, name), rows, KEYS[name], metric)
+        outcome["estimates"][metric] = deviations(getattr(better, name), rows, KEYS[name], metric)
     return outcome
 
 
 def deviations(ours: pa.Table, theirs: pa.Table, keys: tuple[str, ...], metric: str) -> Json:
     """How far the estimates are from those of the kernels, in standard errors of the difference:
-    their number, and the shares within one and within two."""
+    their number, their stated error as a share of the value, and the shares within one and two.
+    An exact metric has no values."""
     order = [(key, "ascending") for key in keys]
-    a, b = (
+    (better, its_error), (value, stated) = (
         [rows[name].to_numpy().astype(float) for name in (metric, f"{metric}_error")]
         for rows in (ours.sort_by(order), theirs.sort_by(order))
     )
-    known = np.hypot(a[1], b[1]) > 0
-    off = np.abs(a[0] - b[0])[known] / np.hypot(a[1], b[1])[known]
+    sampled = stated > 0
+    if not sampled.any():
+        return {"values": 0}
+    off = np.abs(value - better)[sampled] / np.hypot(stated, its_error)[sampled]
     return {
-        "values": int(known.sum()),
-        "error": float(np.mean(b[1][known] / np.abs(b[0][known]))) if known.any() else 0.0,
-        "within": [float(np.mean(off <= errors)) for errors in (1, 2)] if known.any() else [],
+        "values": len(off),
+        "error": float(stated[sampled].sum() / value[sampled].sum()),
+        "within": [float(np.mean(off <= errors)) for errors in (1, 2)],
     }
 
 
@@ -65,7 +68,10 @@ def section(parts: Mapping[str, Json]) -> str:
     rows = [
         [metric, f"{found['values']:,}", number(found["error"]), *map(number, found["within"])]
         for metric, found in parts["ingest-sampled"]["estimates"].items()
+        if found["values"]
     ]
+    if not rows:
+        return ""
     return (
         "### Estimates\n\n"
         "Distances are compared with all distances of the interval, betweenness with the estimates "

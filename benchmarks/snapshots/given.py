@@ -167,4 +167,4 @@ def count_lines(function: Callable[..., Any]) -> int:
     if function.__doc__:
         docstring = cast("ast.FunctionDef", ast.parse(source).body[0]).body[0]
         del lines[docstring.lineno - 1 : docstring.end_lineno]
-    return sum(not line.strip().startswith("#") and line.strip() != "" for line in lines)
+    return sum(line.lstrip()[:1] not in ("", "#") for line in lines)
