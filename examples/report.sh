@@ -20,12 +20,14 @@ ask() {
     [[ -z ${SSL_CERT_FILE-} ]] || options+=(--cacert "$SSL_CERT_FILE")
     [[ -z ${3-} ]] || options+=(--header 'Content-Type: application/x-ndjson' --data-binary "$3")
     if [[ -z ${TOKEN_FILE-} ]]; then
-        text=$(curl "${options[@]}" --request "$1" "${urls[0]}$2") || true
+        text=$(curl "${options[@]}" --request "$1" "${urls[0]}$2" 2>&1) || true
     else # its header comes from standard input, so no process list shows the token
-        text=$(curl "${options[@]}" --request "$1" --header @- "${urls[0]}$2" \
+        text=$(curl "${options[@]}" --request "$1" --header @- "${urls[0]}$2" 2>&1 \
             <<<"Authorization: Bearer $(<"$TOKEN_FILE")") || true
     fi
     answer=${text%$'\n'*} status=${text##*$'\n'}
+    # Not by curl itself, which would also complain where a signal ends this script.
+    [[ $status != 000 ]] || echo "${answer%$'\n'}" >&2
 }
 
 ask_next() { urls=("${urls[@]:1}" "${urls[0]}"); }
