@@ -20,6 +20,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from vizpub.ingest.spark import worker_daemon
 from vizpub.machine.environment import environment
 from vizpub.machine.files import replacing
 from vizpub.machine.jvm.artifacts import cache_path
@@ -40,8 +41,16 @@ _CONFIGURED_BY = (
 """Variables that change the command of Spark's scripts, or show that Spark is running."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
 """See vizpub.machine.jvm.java: not needed, not everywhere, and warned about."""
-_DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
-"""Ignores the terminal's signals, which are for this process; it ends Java itself."""
+_START = """
+    trap "" INT QUIT
+    "$0" -m "$1" --ahead "$2" $$ </dev/null >/dev/null 2>&1 &
+    shift 2
+    exec "$@"
+"""
+"""Starts Java, and before it the process that Python workers will be forked from
+(vizpub.ingest.spark.worker_daemon), whose parent Java becomes. Both ignore the terminal's signals,
+which are for this process; it ends Java itself.
+"""
 _POLL_S = 0.01
 
 
@@ -114,10 +123,12 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     class_data = ClassData(folder, tuple(command[:main]))
     flags = class_data.flags()
     command[main:main] = flags
+    ahead = str(Path(mkdtemp()) / "daemon")
     process = subprocess.Popen(
-        [*_DEAF, *command],
+        ["/bin/sh", "-c", _START, sys.executable, worker_daemon.__name__, ahead, *command],
         stdin=subprocess.PIPE,
-        env=_spark_environment(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
+        env=_spark_environment(spark)
+        | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file), worker_daemon.AHEAD: ahead},
     )
     class_data.make_after(process.pid, flags, at_exit=True)
     return Jvm(process, connection_file, class_data)
