@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
@@ -82,7 +81,7 @@ class Jvm:
             self.process.kill()  # where it cannot say where it listens it would listen for ever
             raise
         finally:
-            rmtree(self.connection_file.parent, ignore_errors=True)
+            self.connection_file.unlink(missing_ok=True)
         with environment(gateway_variables(port, secret)):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes with this process.
@@ -116,19 +115,19 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
             command = _ask_launcher(java, spark, [_MAIN, *settings, "pyspark-shell"])
             with replacing(cached) as new:
                 new.write_text("\0".join(command), "utf-8", "surrogateescape")
-        connection_file = Path(mkdtemp()) / "gateway"
+        own_folder = Path(mkdtemp())  # the daemon removes it
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     main = command.index(_MAIN)
     class_data = ClassData(folder, tuple(command[:main]))
     flags = class_data.flags()
     command[main:main] = flags
-    ahead = str(Path(mkdtemp()) / "daemon")
+    connection_file, waiting = own_folder / "gateway", str(own_folder / "daemon")
     process = subprocess.Popen(
-        ["/bin/sh", "-c", _START, sys.executable, worker_daemon.__name__, ahead, *command],
+        ["/bin/sh", "-c", _START, sys.executable, worker_daemon.__name__, waiting, *command],
         stdin=subprocess.PIPE,
         env=_spark_environment(spark)
-        | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file), worker_daemon.AHEAD: ahead},
+        | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file), worker_daemon.AHEAD: waiting},
     )
     class_data.make_after(process.pid, flags, at_exit=True)
     return Jvm(process, connection_file, class_data)
