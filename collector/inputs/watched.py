@@ -63,7 +63,7 @@ class WatchedTraces:
         assert process.stdout
         last = ""
         try:
-            while line := await process.stdout.readline():
+            while line := await child.read_line(process.stdout):
                 if last:
                     self._say(last)
                 last = line.decode("utf-8", "replace").strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from asyncio import create_subprocess_exec, timeout
+from asyncio import StreamReader, create_subprocess_exec, timeout
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from typing import Any
@@ -31,6 +31,17 @@ async def start(*command: str, **options: Any) -> Process:
     return await create_subprocess_exec(
         *command, env=environment(), stdin=PIPE, start_new_session=True, **options
     )
+
+
+async def read_line(stream: StreamReader) -> bytes:
+    """Return the next line of a process; of a line beyond the stream's limit, only an end. Empty at
+    the end of the stream.
+    """
+    while True:
+        try:
+            return await stream.readline()
+        except ValueError:  # the limit: what was read of the line is gone
+            continue
 
 
 def trim() -> None:

@@ -82,7 +82,7 @@ class CopyLoader:
             process.stdin.write(b"\n")
             await process.stdin.drain()
         last = ""
-        while line := await process.stderr.readline():
+        while line := await child.read_line(process.stderr):
             try:
                 message = json.loads(line)
             except ValueError:  # the output of a library

@@ -22,6 +22,7 @@ from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import cause_of
 
 SILENT = "Java did not answer"
+UNREADABLE = "its answer cannot be read"
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 """The waits before a process that ended is started again."""
@@ -108,8 +109,9 @@ class RunMaker:
                     if not (line := await reader.readline()).endswith(b"\n"):
                         break  # the end, or the rest of a line after a kill
                     self._handle_answer(json.loads(line))
-        except TimeoutError:
-            self._why = f"{SILENT} for {SILENT_S:g} s"
+        except (TimeoutError, ValueError) as error:
+            silent = isinstance(error, TimeoutError)
+            self._why = f"{SILENT} for {SILENT_S:g} s" if silent else UNREADABLE
             process.kill()
         finally:
             transport.close()

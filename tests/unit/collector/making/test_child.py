@@ -38,6 +38,23 @@ def test_process_ends_with_its_input_or_is_killed(code: str, seconds: float, fou
     assert asyncio.run(work()) == found
 
 
+def test_line_beyond_the_limit_is_cut_and_the_next_ones_are_read() -> None:
+    code = "print('a'); print(200_000 * 'b' + 'c'); print('d')"
+
+    async def work() -> list[bytes]:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=PIPE)
+        assert process.stdout
+        lines = []
+        while line := await child.read_line(process.stdout):
+            lines.append(line)
+        await process.wait()
+        return lines
+
+    first, *cut, last = asyncio.run(work())
+    assert (first, last) == (b"a\n", b"d\n")
+    assert all((200_000 * b"b" + b"c\n").endswith(part) for part in cut)
+
+
 def printed(code: str) -> str:
     """By a Python that is started as the collector starts its own."""
     told = subprocess.run(

@@ -72,17 +72,26 @@ sys.exit(7)
 """
 
 
-def test_progress_of_a_load_that_ends_is_not_why(tmp_path: Path) -> None:
+LONG = """
+import json, sys
+sys.stdin.readline()
+print(3 * 2**20 * "x", file=sys.stderr)
+print(json.dumps({"level": "error", "message": "no room"}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(("code", "why"), [(TELLING, "exit code 7"), (LONG, "no room")])
+def test_reason_is_that_of_the_error_or_the_exit(tmp_path: Path, code: str, why: str) -> None:
     place = CollectionPlace(tmp_path, "lab")
     place.make()
 
     async def work() -> None:
         intake = Intake(place, header(), ClosingRules(), IntakeLimits())
         progress = CollectionProgress(intake)
-        loads = CopyLoader([sys.executable, "-c", TELLING], progress, lambda _: None)
+        loads = CopyLoader([sys.executable, "-c", code], progress, lambda _: None)
         task = asyncio.create_task(loads.run())
         loads.wake()
-        await until(lambda: progress.load_error == "exit code 7")
+        await until(lambda: progress.load_error == why)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await intake.log.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from vizpub.collector.closing import ClosingRules
 from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.making import maker
 from vizpub.collector.making.batches import BatchJob, in_parts
-from vizpub.collector.making.maker import SILENT, RunMaker
+from vizpub.collector.making.maker import SILENT, UNREADABLE, RunMaker
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.machine.locks import holding
@@ -210,3 +211,26 @@ def test_process_that_cannot_be_started_is_tried_again(
 
     asyncio.run(work())
     assert "No such file" in said[0]
+
+
+def test_process_with_an_answer_that_cannot_be_read_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        f"""#!/bin/sh
+{sys.executable} -c "import os; os.write($3, b'{{}}\\n{{nonsense\\n')"
+rm "$0"
+exec sleep 600
+"""
+    )
+    python.chmod(0o755)
+
+    async def work(case: Case) -> None:
+        progress, child, said = case
+        await until(lambda: said)
+        tells(said[0], UNREADABLE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(python))
+        around(tmp_path, work)
