@@ -227,7 +227,7 @@ exec sleep 600
     python.chmod(0o755)
 
     async def work(case: Case) -> None:
-        progress, child, said = case
+        *_, said = case
         await until(lambda: said)
         tells(said[0], UNREADABLE)
 
