@@ -70,11 +70,13 @@ def draw(size: Size, outcome: Json, out: Path) -> None:
                 points = outcome[axis]
                 values = [point[cost] for point in points]
                 label = f"{axis}: exponent {exponent(points, axis, cost):.2f}"
-                panel.loglog(FACTORS, values, "o-", color=colour, label=label, base=2)
+                panel.plot(FACTORS, values, "o-", color=colour, label=label)
             panel.set_ylabel(COSTS[cost])
+            panel.set_xscale("log", base=2)
             if cost.endswith("mb"):  # hardly grows: on a scale of logarithms there is no number
-                peak = max(point[cost] for axis in AXES for point in outcome[axis])
-                panel.set(yscale="linear", ylim=(0, 1.1 * peak))
+                panel.set_ylim(0, 1.1 * panel.dataLim.ymax)
+            else:
+                panel.set_yscale("log", base=2)
             panel.set_xticks(FACTORS, [f"{factor:g}" for factor in FACTORS])
             panel.legend()
         rows[-1].set_xlabel(f"times {size.intervals:,} intervals, or {size.peers:,} peers")

@@ -51,7 +51,8 @@ def base_of(record: Record) -> str:
     """
     ready = ROOT / ".ready"
     for commit in (ready.read_text().strip() if ready.exists() else "", record.commit):
-        question = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
+        # It need not be an ancestor: a commit that was amended is compared with as well.
+        question = ["git", "cat-file", "-e", f"{commit}^{{commit}}"]
         if subprocess.run(question, cwd=ROOT, capture_output=True, check=False).returncode == 0:
             return commit
     raise pytest.UsageError("no commit to compare with; name one: --changed COMMIT")

@@ -178,6 +178,7 @@ def rebuild(settings: Settings, run: RunName, loading: LoadOptions) -> None:
 
     stored = open_run(settings.workspace, run)
     destination = target(settings, loading)
+    # Refuse impossible partitions before the copy is removed.
     choose_partitions(stored.facts.clock, stored, destination.partition_intervals)
     with connected(destination.connection) as neo4j:
         if loading.bulk:
