@@ -18,7 +18,7 @@ WITH {valued}, mine AS (
     FROM stored."control" c LEFT JOIN valued v ON v.peer = c.peer AND {holds}
     WHERE interval BETWEEN $first AND $last AND ($peer IS NULL OR c.peer = $peer)
 ), counted AS (
-    SELECT interval, "group", kind, sum(COLUMNS('^(messages|ids|bytes)_'))::BIGINT
+    SELECT interval, "group", kind, TRY_CAST(sum(COLUMNS('^(messages|ids|bytes)_')) AS BIGINT)
     FROM mine WHERE $topic IS NULL OR topic = $topic GROUP BY ALL
 ), kinds AS (
     SELECT kind,

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.errors import UnknownName
+from vizpub.questions.names import NAMED
 from vizpub.runstore.store import StoredRun
 
 _KEY = ["interval", "peer"]
@@ -28,8 +29,14 @@ def gauges(
     table = rows.select(_KEY).group_by(_KEY).aggregate([])
     for name in chosen:
         values = rows.filter(pc.field("gauge") == name).select([*_KEY, "value"])
-        table = table.join(values.rename_columns([*_KEY, name]), _KEY)
+        table = table.join(values.rename_columns([*_KEY, gauge_column(name)]), _KEY)
     return table.sort_by([(name, "ascending") for name in _KEY])
+
+
+def gauge_column(name: str) -> str:
+    """The column of a gauge: its name, with an underscore where another column has the name."""
+    is_taken = name in _KEY or name.removesuffix("_name") in NAMED
+    return f"{name}_" if is_taken else name
 
 
 def checked_gauges(stored: StoredRun, names: Sequence[str]) -> list[str]:

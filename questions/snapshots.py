@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.arrays import Integers
-from vizpub.model.errors import UnknownName
 from vizpub.model.run import AUDIENCE, DUPLICATES, HOPS, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
@@ -140,12 +139,9 @@ def coverage(
     published = run.stored.read("publications", ["message", "name", "time_us"])
     if by_time:
         published = published.filter(pc.field("time_us").is_valid())
-    names = set(published["name"].to_pylist()) if messages else ()
-    for name in messages:
-        if name not in names:
-            raise UnknownName("message", name, sorted(names))
     if messages:
-        published = published.filter(pc.field("name").isin(messages))
+        named = [run.message_index(name) for name in messages]
+        published = published.filter(pc.field("message").isin(named))
     if among is not None:
         published = published.filter(pc.is_in(published["message"], pa.array(among, pa.int64())))
     wanted = pc.field("message").isin(published["message"]) if messages else pc.scalar(True)

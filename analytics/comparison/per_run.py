@@ -110,8 +110,17 @@ def common_clock(runs: Sequence[Run]) -> Clock:
     if first > last:
         spans = ", ".join(f"{r.facts.name}: {r.clock.describe_range()}" for r in runs)
         raise UseError(f"{NO_COMMON_INTERVAL} ({spans})")
+    return replace(joint_clock(runs), first=first, last=last)
+
+
+def joint_clock(runs: Sequence[Run]) -> Clock:
+    """The intervals from the first to the last that any run has; their length is null if it
+    differs.
+    """
+    clocks = [run.clock for run in runs]
     lengths = {clock.interval_us for clock in clocks}
-    return Clock(1, lengths.pop() if len(lengths) == 1 else None, first, last)
+    length = lengths.pop() if len(lengths) == 1 else None
+    return Clock(1, length, min(c.first for c in clocks), max(c.last for c in clocks))
 
 
 def measure_runs(

@@ -134,7 +134,11 @@ def compare_settings(runs: Sequence[RunMetrics], metrics: Sequence[Metric]) -> p
 
 def sort_settings(settings: Iterable[str]) -> list[str]:
     """Settings in the order of the numbers in them: 'exponential:5s' before 'exponential:20s'."""
-    return sorted(settings, key=_split_numbers)
+    texts = [*settings]
+    try:
+        return sorted(texts, key=float)
+    except ValueError:
+        return sorted(texts, key=_split_numbers)
 
 
 def _split_numbers(text: str) -> list[str | float]:

@@ -84,8 +84,10 @@ class IntervalGossip:
     def _is_present(self, peers: Int64s) -> Flags:
         return np.isin(peers, self.peers)
 
-    def _has_link(self, src: Int64s, dst: Int64s) -> Flags:
-        return np.isin(src * self.peers.size + dst, self._keys)
+    def _keys_of(self, src: Int64s, dst: Int64s) -> Int64s:
+        """A number for each pair of places."""
+        keys: Int64s = src.astype(np.int64) * self.peers.size + dst
+        return keys
 
     @cached_property
     def _subscribers_by_topic(self) -> dict[int, Flags]:
@@ -108,17 +110,14 @@ class IntervalGossip:
         src, dst = self.overlay.src, self.overlay.dst
         has_event = np.zeros(self.peers.size, np.bool_)
         has_event[self._places(self._holders(event))] = True
-        offered = int(np.count_nonzero(has_event[src] & is_unsubscribed[dst]))
+        offered = self._keys_of(src, dst)[has_event[src] & is_unsubscribed[dst]]
         is_known = (
             (event.sender >= 0) & self._is_present(event.sender) & self._is_present(event.peer)
         )
         to, sender = self._places(event.peer[is_known]), self._places(event.sender[is_known])
         first = event.first[is_known] & (event.peer[is_known] != event.publisher)
-        offered -= int(
-            np.count_nonzero(self._has_link(to, sender) & is_unsubscribed[sender] & first)
-        )
-        is_passed = self._has_link(sender, to) & is_unsubscribed[to] & has_event[sender]
-        return CopyCounts(offered, int(np.count_nonzero(is_passed)))
+        offered = np.setdiff1d(offered, self._keys_of(to, sender)[first])
+        return CopyCounts(offered.size, np.intersect1d(offered, self._keys_of(sender, to)).size)
 
     def _holders(self, event: GossipEvent) -> Int64s:
         """The peers that are present and have the event, its publisher with them."""

@@ -206,6 +206,7 @@ def _overlay_rows(
         dict(run.topics),
         run.layers if layers is None else layers,
         list(run.attributes(*ticks)),
+        [metric.name for metric in run.facts.own],
     )
 
 

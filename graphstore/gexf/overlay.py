@@ -67,6 +67,7 @@ _SIZES = {"rendezvous": 2 * NODE_SIZE}
 _ROOM_PER_PEER = 20.0
 _SMALLEST_RADIUS = 100.0
 _OF_NODES = ("name", "role", "roles")
+_OF_GEPHI = ("id", "label", "timeset", "interval")
 _OF_TOPICS = ("subscriptions", "topics_now", "topics", "topic_names")
 
 
@@ -87,6 +88,8 @@ class OverlayRows:
     layers: Sequence[str] = ()
     """The layers that links may have."""
     attributes: Sequence[AttributeRow] = ()
+    own_metrics: Sequence[str] = ()
+    """Names of the run's own metrics."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,8 @@ class OverlayGraph:
     @cached_property
     def _key_titles(self) -> dict[str, str]:
         """The attributes of peers, and the titles of their columns."""
-        used = [*_OF_NODES, *_OF_TOPICS, *(column.name for column in METRICS_PEERS)]
+        metrics = (*(column.name for column in METRICS_PEERS), *self.rows.own_metrics)
+        used = [*_OF_NODES, *_OF_TOPICS, *_OF_GEPHI, *metrics]
         return _distinct_titles({row.key: row.key for row in self.rows.attributes}, used)
 
     @cached_property

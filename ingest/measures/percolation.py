@@ -54,7 +54,7 @@ class PercolationOptions:
     def text(self) -> str:
         """Text of the options that run.json keeps."""
         layers = ",".join(self.layers) if self.layers else "as measured"
-        gamma, sigma = ("as shown" if x is None else f"{x:g}" for x in (self.gamma, self.sigma))
+        gamma, sigma = ("as shown" if x is None else f"{x!r}" for x in (self.gamma, self.sigma))
         return f"message passing, layers {layers}, gamma {gamma}, sigma {sigma}"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
 from vizpub.ingest.spark import worker_daemon
@@ -50,6 +50,7 @@ _START = """
 (vizpub.ingest.spark.worker_daemon), whose parent Java becomes. Both ignore the terminal's signals,
 which are for this process; it ends Java itself.
 """
+_CONNECTION = "gateway"
 _POLL_S = 0.01
 
 
@@ -58,8 +59,8 @@ class Jvm:
     """A Java process that is starting as PySpark's gateway."""
 
     process: subprocess.Popen[bytes]
-    connection_file: Path
-    """File to which it will write its port and secret."""
+    folder: TemporaryDirectory[str]
+    """Folder of the file to which it will write its port and secret."""
     class_data: ClassData
 
     def connect(self, conf: SparkConf) -> bool:
@@ -69,19 +70,20 @@ class Jvm:
         try:
             from pyspark import SparkContext
 
-            while not self.connection_file.exists():
+            connection_file = Path(self.folder.name, _CONNECTION)
+            while not connection_file.exists():
                 if self.process.poll() is not None:
                     self.class_data.forget()  # in case that it was the reason
                     return False
                 time.sleep(_POLL_S)
-            with self.connection_file.open("rb") as file:
+            with connection_file.open("rb") as file:
                 port = int.from_bytes(file.read(4))
                 secret = file.read(int.from_bytes(file.read(4))).decode("utf-8")
         except BaseException:
             self.process.kill()  # where it cannot say where it listens it would listen for ever
             raise
         finally:
-            self.connection_file.unlink(missing_ok=True)
+            self.folder.cleanup()
         with environment(gateway_variables(port, secret)):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes with this process.
@@ -115,22 +117,22 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
             command = _ask_launcher(java, spark, [_MAIN, *settings, "pyspark-shell"])
             with replacing(cached) as new:
                 new.write_text("\0".join(command), "utf-8", "surrogateescape")
-        own_folder = Path(mkdtemp())  # the daemon removes it
+        own_folder, folder_of_daemon = TemporaryDirectory(), mkdtemp()
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     main = command.index(_MAIN)
     class_data = ClassData(folder, tuple(command[:main]))
     flags = class_data.flags()
     command[main:main] = flags
-    connection_file, waiting = own_folder / "gateway", str(own_folder / "daemon")
+    connection_file, waiting = f"{own_folder.name}/{_CONNECTION}", f"{folder_of_daemon}/socket"
     process = subprocess.Popen(
         ["/bin/sh", "-c", _START, sys.executable, worker_daemon.__name__, waiting, *command],
         stdin=subprocess.PIPE,
         env=_spark_environment(spark)
-        | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file), worker_daemon.AHEAD: waiting},
+        | {"_PYSPARK_DRIVER_CONN_INFO_PATH": connection_file, worker_daemon.AHEAD: waiting},
     )
     class_data.make_after(process.pid, flags, at_exit=True)
-    return Jvm(process, connection_file, class_data)
+    return Jvm(process, own_folder, class_data)
 
 
 def is_running() -> bool:

@@ -3,13 +3,13 @@
 Spark's own daemon imports nothing before it forks, so every worker spends seconds on the same
 imports. The reason: a thread that runs while a process forks may hold a lock for which the child
 waits for ever. So the libraries imported here are configured to start no threads, and none of
-their functions are called. Executors on other machines cannot use this
-daemon: theirs starts before they get our packages.
+their functions are called. Executors on other machines cannot use this daemon: theirs starts before
+they get our packages.
 
 Spark starts its daemon with the first task, which then waits for these imports. So one is started
 beside Java, while that starts. It imports, and waits at a socket in a folder that only this user
 may enter. The daemon that Spark starts hands its standard streams and its environment over to it,
-and from then on only waits for its end. If no process waits, it imports and forks by itself.
+and from then on only waits for its end. If no process waits there, it imports and forks itself.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def preload() -> None:
 def take_over(path: Path, java: int) -> socket.socket:
     """Import, wait at the socket `path` for the daemon that Spark starts, and take its place.
 
-    Return the connection to that daemon, which closes with this process. Raises: SystemExit if the
-    parent, whose process number is `java`, has ended.
+    Return the connection to that daemon, which closes with this process. The folder of the socket
+    is removed. Raises: OSError if the path is too long; SystemExit if the parent, whose process
+    number is `java`, has ended.
     """
     try:
         with socket.socket(socket.AF_UNIX) as listener:

@@ -83,7 +83,7 @@ def count_reachable(
     for about, peers, arrived in _audiences(run, where):
         row = dict(zip(_MESSAGE, about, strict=True))
         if row["eligible"] is not None and row["publisher"] is not None:
-            end = OPEN - 1 if within is None else row["tick"] + within
+            end = OPEN - 1 if within is None else min(row["tick"] + within, OPEN - 1)
             can = links.during(row["topic"], row["tick"], end).reach(row, peers)
             had = arrived <= end
             flags = np.array([had | True, had, can, can & ~had, had & ~can])

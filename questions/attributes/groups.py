@@ -104,7 +104,8 @@ _BY_RECEIVER = """
     SELECT v.value AS "group",
         count(*) FILTER (counted AND eligible AND (lost OR first)) AS eligible,
         count(*) FILTER (counted AND eligible AND first) AS delivered,
-        count(*) FILTER (counted AND NOT lost AND NOT first) AS _counted_duplicates,
+        count(*) FILTER (counted AND eligible IS NOT NULL AND NOT lost AND NOT first)
+            AS _counted_duplicates,
         count(*) FILTER (NOT lost) AS receptions,
         count(*) FILTER (first) AS first_receptions,
         count(*) FILTER (NOT subscribed) AS relay_receptions,
@@ -155,8 +156,11 @@ SELECT k.topic, k.interval, k."group",
     CASE WHEN $has_members THEN coalesce(subscribers, $none) END AS subscribers,
     CASE WHEN $has_messages THEN coalesce(publications, 0) END AS publications,
     hit_ratio, hit_ratio_mean, hops_mean, hops_max, duplicates_per_delivery, relay_share,
-    CASE WHEN $all_listed THEN coalesce(repeated, 0) END AS duplicates
+    CASE WHEN $all_listed AND NOT coalesce(partly_listed, false)
+        THEN coalesce(repeated, 0) END AS duplicates
 FROM keys k
+    LEFT JOIN (SELECT interval, topic, duplicates IS NULL AS partly_listed FROM {topics}) t
+        ON (k.interval, k.topic) = (t.interval, t.topic)
     LEFT JOIN members m ON {same_m}
     LEFT JOIN published p ON {same_p}
     LEFT JOIN arrived a ON {same_a}
@@ -226,7 +230,7 @@ def peers_by_group(run: NamedRun, key: str, rows: pa.Table) -> pa.Table:
         if name in OF_ONE_PEER or name in ("peer", "peer_name", "interval"):
             continue
         if name in COUNTS:
-            columns.append(f'sum("{name}")::BIGINT AS "{name}"')
+            columns.append(f'TRY_CAST(sum("{name}") AS BIGINT) AS "{name}"')
         order = f' ORDER BY "{name}"' if field.type == pa.float64() else ""  # else sums are exact
         columns.append(f'avg("{name}"{order}) FILTER (coalesce(present, true)) AS "{name}_mean"')
     statement = _PEERS.format(
@@ -338,7 +342,10 @@ def _answer(run: NamedRun, question: str, key: str, where: Where, **parts: objec
     """The answer to a question whose text has places for some parts, and values for others."""
     tables = {
         name.rpartition("/")[2]: rows_of(run, name)
-        for name in ("publications", "metrics/messages", "missed", "subscriptions")
+        for name in (
+            *("publications", "metrics/messages", "metrics/topics"),
+            *("missed", "subscriptions"),
+        )
     }
     arrivals = "receptions"
     if not run.stored.has("receptions"):

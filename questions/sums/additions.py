@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from vizpub.model.columns import CONTROL_COLUMNS
 from vizpub.model.errors import UseError
@@ -21,7 +20,7 @@ def add_intervals(rows: pa.Table) -> pa.Table:
     messages, or one of the overlay.
 
     `intervals` counts them; every column of `COUNTS` has the sum of the known values, null if
-    none is known.
+    none is known, or the sum has more than 64 bits.
 
     Raises: UseError if the table has no intervals, or no column that can be added.
     """
@@ -32,13 +31,13 @@ def add_intervals(rows: pa.Table) -> pa.Table:
             f"{PER_INTERVAL_ONLY}: use control, overlay, peers, topics or turnover, with "
             f"columns of {', '.join(COUNTS)}"
         )
-    of = [name for name in _OF if name in rows.column_names]
-    options = pc.ScalarAggregateOptions(min_count=1)
-    sums = [("interval", "count"), *((name, "sum", options) for name in counts)]
-    totals = (
-        rows.group_by(of)
-        .aggregate(sums)
-        .select([*of, "interval_count", *(f"{name}_sum" for name in counts)])
-    )
-    totals = totals.rename_columns([*of, "intervals", *counts])
-    return totals.sort_by([(name, "ascending") for name in of]) if of else totals
+    of = [f'"{name}"' for name in _OF if name in rows.column_names]
+    sums = [f'TRY_CAST(sum("{name}") AS BIGINT) AS "{name}"' for name in counts]
+    columns = ", ".join([*of, "count(interval) AS intervals", *sums])
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.register("counted", rows)
+        return database.sql(
+            f"SELECT {columns} FROM counted GROUP BY ALL ORDER BY ALL"
+        ).to_arrow_table()

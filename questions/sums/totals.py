@@ -88,7 +88,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     messages = span.messages
     counted = messages.filter(not_refused())
     return (
-        messages.num_rows,
+        None if span.run.facts.is_sample else messages.num_rows,
         _quotient(counted, "delivered", "eligible"),
         pc.mean(counted["hit_ratio"]).as_py(),
         _quotient(counted, "duplicates", "delivered"),
@@ -147,8 +147,12 @@ def _loads(span: Span, unit: str) -> list[int]:
     rows = span.read("traffic", ["peer", *columns], span.inside)
     if any(rows[column].null_count == rows.num_rows for column in columns):
         return []
+    for column in columns:  # 64 bits do not hold every sum
+        rows = rows.set_column(
+            rows.column_names.index(column), column, rows[column].cast(pa.decimal128(38))
+        )
     peers = rows.group_by("peer").aggregate([(column, "sum") for column in columns])
-    loads = [sum(filter(None, row.values())) for row in peers.drop("peer").to_pylist()]
+    loads = [int(sum(filter(None, row.values()))) for row in peers.drop("peer").to_pylist()]
     return sorted(loads, reverse=True)
 
 

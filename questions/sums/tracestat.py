@@ -78,8 +78,9 @@ ORDER BY chosen.message
 """
 
 _CONTROL = """
-SELECT kind, sum(messages_sent)::BIGINT AS sent, sum(messages_received)::BIGINT AS received,
-       sum(messages_dropped)::BIGINT AS dropped
+SELECT kind, TRY_CAST(sum(messages_sent) AS BIGINT) AS sent,
+       TRY_CAST(sum(messages_received) AS BIGINT) AS received,
+       TRY_CAST(sum(messages_dropped) AS BIGINT) AS dropped
 FROM control WHERE $topic IS NULL OR topic = $topic GROUP BY kind ORDER BY kind
 """
 
@@ -119,7 +120,7 @@ class Tracestat:
         if self._of_traffic:
             # One unknown interval makes the sum unknown.
             sums = (
-                f"CASE WHEN count(*) = count({c}) THEN sum({c})::BIGINT END AS {name}"
+                f"CASE WHEN count(*) = count({c}) THEN TRY_CAST(sum({c}) AS BIGINT) END AS {name}"
                 for name, c in self._of_traffic.items()
             )
             traffic = f"SELECT peer, {', '.join(sums)} FROM traffic GROUP BY ALL"

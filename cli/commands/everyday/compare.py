@@ -171,7 +171,7 @@ def compare(
     request = ComparisonRequest(
         metrics,
         by,
-        _window(window, opened),
+        _window(window, opened, shared=options.common or over == "intervals"),
         options.common,
         over == "intervals",
         setting,
@@ -219,11 +219,17 @@ def _open_runs(
     return correct_runs(runs, window, settings) if options.correct_clocks else runs
 
 
-def _window(window: Window, runs: Sequence[Run]) -> tuple[int | None, int | None]:
-    """First and last interval; null = no limit. Raises: OutOfRange, UseError."""
-    from vizpub.analytics.comparison.per_run import common_clock
+def _window(window: Window, runs: Sequence[Run], *, shared: bool) -> tuple[int | None, int | None]:
+    """First and last interval, of those that all runs have if `shared`, otherwise of those that any
+    has; null = no limit. Raises: OutOfRange, UseError.
+    """
+    from vizpub.analytics.comparison.per_run import common_clock, joint_clock
 
-    return window.intervals(common_clock(runs)) if window != Window() else (None, None)
+    if window == Window():
+        return None, None
+    clock = common_clock(runs) if shared else joint_clock(runs)
+    epochs = {run.facts.epoch for run in runs}
+    return window.intervals(clock, epochs.pop() if len(epochs) == 1 else None)
 
 
 def _table(answer: ComparedRuns, over: str) -> pa.Table:

@@ -196,7 +196,7 @@ def _export_options(
         last=last,
         layers=comma_list(part.layers),
         parallel=part.parallel,
-        attributes=comma_list(part.attributes) or DEFAULT_ATTRIBUTES,
+        attributes=tuple(dict.fromkeys(comma_list(part.attributes) or DEFAULT_ATTRIBUTES)),
         progress=progress,
     )
 
@@ -276,9 +276,10 @@ def csv(
 
 def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
     """The output file of each table; null = stdout. Raises: UseError."""
-    if len(tables) == 1 and (place is None or place.suffix == ".csv"):
+    is_one = len(tables) == 1
+    if is_one and (place is None or to_stdout(place) or place.suffix.lower() == ".csv"):
         return {tables[0]: place}
-    if place is None:
+    if place is None or to_stdout(place):
         raise UseError("give an output directory: -o DIR")
     make_folder(place)
     return {table: place / f"{table.name.replace('/', '-')}.csv" for table in tables}
@@ -367,10 +368,10 @@ def check(
     from vizpub.graphstore.gexf.check import check_gexf
 
     problems = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
+    show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
     if not problems:
         settings.say(f"{amount(len(files), 'file')} without problems for Gephi")
         return
-    show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
     raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")
 
 

@@ -70,7 +70,9 @@ def _overlay(run: Run, drawing: Drawing, metrics: Sequence[str]) -> tuple[pa.Tab
         return links, overlay_snapshot(peers, links, size, heading, layout=layout)
     by_time = {run.clock.describe(tick): snapshots[tick] for tick in ticks}
     rows = [
-        links.add_column(0, "interval", pa.array([run.clock.interval_of(tick)] * len(links)))
+        links.add_column(
+            0, "interval", pa.array([run.clock.interval_of(tick)] * len(links), pa.int32())
+        )
         for tick, (_, links) in snapshots.items()
     ]
     return pa.concat_tables(rows), overlay_snapshots(by_time, size, ", ".join(title), layout=layout)

@@ -235,9 +235,11 @@ def _read_metrics(run: Run, table: str, metrics: Sequence[str], where: Where) ->
         return run.delays(where).to_arrow()
     if table != "gauges":
         return run.metrics(table, metrics, where).to_arrow()
+    from vizpub.questions.gauges import gauge_column
+
     names = [name.removeprefix(_GAUGE_PREFIX) for name in metrics]
     gauges = run.gauges(names, where).to_arrow()
-    full = dict(zip(names, metrics, strict=True))
+    full = dict(zip(map(gauge_column, names), metrics, strict=True))
     return gauges.rename_columns([full.get(name, name) for name in gauges.column_names])
 
 

@@ -137,10 +137,10 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
                     f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
                     f"interrupted; verify it again after: vizpub neo4j load {run}"
                 )
+    columns = ("table", "what", "should be", "in Neo4j")
+    values = [(d.table, d.what, d.expected, d.found) for d in differences]
+    show_rows(OutputRows(columns, values), output, settings)
     if differences:
-        columns = ("table", "what", "should be", "in Neo4j")
-        values = [(d.table, d.what, d.expected, d.found) for d in differences]
-        show_rows(OutputRows(columns, values), output, settings)
         raise CheckFailed(
             f"run '{run}' in Neo4j differs from its tables; {remedy(run, differences)}"
         )

@@ -68,7 +68,7 @@ def remove(
     """
     if not (runs or older_than):
         raise UseError("name the runs to remove, or give --older-than DURATION")
-    names = _select_runs(settings, runs or ["*"], older_than, with_log=with_log)
+    names = _select_runs(settings, runs or [], older_than, with_log=with_log)
     if not names:
         settings.say(f"no run to remove in {settings.place}")
         return
@@ -106,7 +106,8 @@ def _select_runs(
         return list(dict.fromkeys(name for text in texts for name in match_runs(text, candidates)))
     latest_s = time.time() - parse_duration_us(older_than) / 1e6
     names = []
-    for name in dict.fromkeys(name for text in texts for name in match_runs(text, existing)):
+    matches = [name for text in texts for name in match_runs(text, existing)] if texts else existing
+    for name in dict.fromkeys(matches):
         if name not in existing:
             raise no_run(settings.workspace, name)
         if changed_s(directory_of(settings.workspace, name)) < latest_s:

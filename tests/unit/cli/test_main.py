@@ -286,7 +286,7 @@ def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) ->
 def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None:
     """Peers and pairs of linked peers, against the tables."""
     file = tmp_path / "monday.gexf"
-    for words in ((), ("--topic", "news"), ("--message", "m0"), ("--attributes", "degree")):
+    for words in ((), ("--topic", "news"), ("--message", "m0"), ("--attributes", "degree,degree")):
         result = vizpub("export", "gexf", "monday", *words, "-o", str(file))
         assert result.exit_code == 0, result.stderr
         assert list(check_gexf(file)) == []
@@ -294,6 +294,9 @@ def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None
     names = written.iterfind(".//{*}node//{*}attvalue[@for='name']")
     peers = csv.DictReader(io.StringIO(vizpub("export", "csv", "monday", "peers").stdout))
     assert [name.get("value") for name in names] == [peer["name"] for peer in peers]
+    told = tmp_path / "told.json"
+    assert vizpub("export", "check", str(file), "-o", str(told)).exit_code == 0
+    assert json.loads(told.read_text("utf-8")) == []
     other = vizpub("export", "gexf", "tuesday")
     assert (other.exit_code, unknown("run", "tuesday") in other.stderr) == (2, True)
 

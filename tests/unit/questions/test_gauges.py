@@ -62,6 +62,14 @@ def test_gauges_are_chosen_by_name_peer_and_interval(run: Run) -> None:
     assert of_peer == [{"interval": 2, "peer": 2, "peer_name": "p2", "hops": -7.0, "queue": None}]
 
 
+def test_gauge_with_the_name_of_a_column_has_a_column_of_its_own(tmp_path: Path) -> None:
+    names = ["interval", "peer", "peer_name", "topic"]
+    run = stored(tmp_path, "monday", [(0, 1, name, 2.0) for name in names])
+    (row,) = run.gauges().to_arrow().to_pylist()
+    told = {f"{name}_": 2.0 for name in names}
+    assert row == {"interval": 1, "peer": 0, "peer_name": "p0", **told}
+
+
 def test_unknown_gauge_is_refused_with_those_that_there_are(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=unknown("gauge", "hop", "hops")):
         run.gauges(["hop"])

@@ -172,4 +172,5 @@ def test_settings_are_ordered_by_their_numbers() -> None:
     names = ["weibull:9s", "exponential:100s", "exponential:20s", "exponential:5.5s", "none"]
     assert sort_settings(names) == [*names[3:0:-1], "none", "weibull:9s"]
     assert sort_settings(["1e-05", "0.1", "2", "10", "0"]) == ["0", "1e-05", "0.1", "2", "10"]
+    assert sort_settings(["5", "-10", "0", "-5"]) == ["-10", "-5", "0", "5"]
     assert sort_settings(["scribe-10", "scribe-9", "7", ""]) == ["", "7", "scribe-9", "scribe-10"]

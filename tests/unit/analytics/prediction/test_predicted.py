@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -136,6 +138,12 @@ def test_copies_along_other_links_do_not_count() -> None:
     strange = event(0, (0, 2, True), (3, 2, False), (40, 3, True), (4, 6, True), (-11, 6, False))
     # 0 offers to 2, 2 to 3 (not sent); 6 and 3 have no links; 4 has no event.
     assert IntervalGossip(interval(links, []), [strange]).count_copies() == CopyCounts(2, 1)
+
+
+@pytest.mark.parametrize("copies", [[(0, 1, True), (1, 0, False)], [(0, 1, True), (0, 1, False)]])
+def test_copies_back_and_repeated_copies_pass_no_offer_twice(copies: list[Any]) -> None:
+    counts = IntervalGossip(interval([(0, 1), (1, 0)], []), [event(0, *copies)]).count_copies()
+    assert counts == CopyCounts(1, 1)
 
 
 def test_events_of_absent_publishers_are_left_out() -> None:

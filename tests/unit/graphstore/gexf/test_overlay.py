@@ -327,12 +327,13 @@ def test_attributes_hold_while_their_peer_is_there():
     rows = [
         AttributeRow(peer, key, f"{key}{peer}{part}", *period)
         for peer in range(0, PEERS, 2)
-        for key in ("client", "Client", "name", 'a "b"')
+        for key in ("client", "Client", "name", 'a "b"', "Label", "stake")
         for part, period in enumerate([(0, 7), (9, OPEN)])
     ]
-    graph = OverlayGraph(replace(history.rows(), attributes=rows), history.clock)
+    told = replace(history.rows(), attributes=rows, own_metrics=["stake"])
+    graph = OverlayGraph(told, history.clock)
     titles = [a.title for a in graph.node_attributes(()) if a.dynamic]
-    assert titles[:4] == ["client", "Client_2", "name_2", 'a "b"']
+    assert titles[:6] == ["client", "Client_2", "name_2", 'a "b"', "Label_2", "stake_2"]
     text = exported(graph)
     nodes = read(text).nodes
     for interval in range(2, 12):

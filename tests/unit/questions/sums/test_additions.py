@@ -25,6 +25,11 @@ def test_totals_are_the_sums_of_what_is_known() -> None:
     assert add_intervals(pa.Table.from_pylist(ROWS)).to_pylist() == BY_HAND
 
 
+def test_total_beyond_64_bits_is_unknown() -> None:
+    rows = pa.Table.from_pylist([{"interval": i, "control_bytes_sent": 2**62} for i in range(2)])
+    assert add_intervals(rows).to_pylist() == [{"intervals": 2, "control_bytes_sent": None}]
+
+
 def test_totals_of_the_overlay_are_one_row() -> None:
     rows = pa.Table.from_pylist([{"interval": i, "receptions": i, "diameter": 3} for i in range(5)])
     assert add_intervals(rows).to_pylist() == [{"intervals": 5, "receptions": 10}]

@@ -130,6 +130,16 @@ def test_window_limits_the_intervals_compared(vizpub: Call) -> None:
     assert vizpub(*words, "--from", "9").exit_code == 2
 
 
+def test_window_is_of_the_intervals_that_any_run_has(vizpub: Call, workspace: Path) -> None:
+    short = workspace / "runs" / "gossip-1"
+    manifest = read_manifest(short)
+    write_manifest(short, replace(manifest, clock=replace(manifest.clock, last=1)))
+    words = ["gossip-1", "gossip-2", "--metrics", "diameter", "-f", "json"]
+    whole, windowed = (data(vizpub(*words, *window)) for window in ([], ["--to", "last"]))
+    assert whole == windowed
+    assert vizpub(*words, "--common", "--to", "3").exit_code == 2
+
+
 def test_compare_over_intervals_has_a_row_per_interval(vizpub: Call) -> None:
     words = ["gossip-*", "tree-*", "--over", "intervals", "--metrics", "diameter", "-f", "json"]
     found = data(vizpub(*words, "--from", "1"))

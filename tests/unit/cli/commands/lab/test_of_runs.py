@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.support.rewriting import rewrite
 from tests.support.words import naming, unknown
 from vizpub.cli.main import app
 from vizpub.model.errors import UseError
+from vizpub.questions.run import Run
 from vizpub.reports.files import ReportReader
 from vizpub.reports.records import Report
 from vizpub.simulators.engine.folder import Folder
@@ -83,6 +85,19 @@ def test_subscriptions_of_a_run_are_a_workload(workspace: Path) -> None:
     lines = (line.record for path in paths for line in ReportReader(path))
     found = {one.peer: {*(one.topics or ())} for one in lines if isinstance(one, Report)}
     assert found == {"0": set(), "1": {"news"}, "2": {"news"}, "3": {"sport/日本"}}
+
+
+def test_run_of_other_tables_is_simulated_anew(workspace: Path) -> None:
+    line = f"--workspace {workspace} construct gm --run monday --at 1"
+    first = CliRunner().invoke(app, shlex.split(line))
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, shlex.split(line))
+    assert "simulated before" in again.output
+    rows = Run.open(workspace, "monday").table("subscriptions")
+    rewrite(workspace, "monday", "subscriptions", rows.slice(0, rows.num_rows - 1))
+    other = CliRunner().invoke(app, shlex.split(line))
+    assert other.exit_code == 0, other.output
+    assert "simulated before" not in other.output
 
 
 def test_simulation_without_the_command_line_reads_no_runs(tmp_path: Path) -> None:

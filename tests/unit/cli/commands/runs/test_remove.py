@@ -86,6 +86,13 @@ def test_dry_run_of_a_removal_only_prints_runs(vizpub: Call, tmp_path: Path) -> 
     assert run_names(tmp_path) == RUNS
 
 
+def test_removal_by_age_takes_a_workspace_without_runs(vizpub: Call, tmp_path: Path) -> None:
+    for words in (["lab-*", "other"], ["--older-than=1d"]):
+        done = vizpub("runs", "remove", *words, "--yes")
+        assert done.exit_code == 0, done.output
+    tells(done.stderr, str(tmp_path))
+
+
 def test_removal_of_what_is_not_there_removes_nothing(vizpub: Call, tmp_path: Path) -> None:
     for words, facts in {
         ("lab-*", "nosuch"): ("nosuch", "vizpub runs list"),
