@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from msgspec import Struct
 
 from vizpub.experiments.formatting import UNKNOWN, estimate_text, number_text
-from vizpub.experiments.groups import WHOLE, Share, groups_of
+from vizpub.experiments.groups import WHOLE, Share, check_share, groups_of
 from vizpub.experiments.results import check_metric
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
@@ -112,6 +112,10 @@ class _ClaimFields(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     """The only scale at which it is judged."""
     during: Share = WHOLE
 
+    def __post_init__(self) -> None:
+        """Raises: ValueError for a part that ends before it begins."""
+        check_share(self.during)
+
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         check_metric(self.metric, own_metrics=own_metrics)
@@ -163,6 +167,10 @@ class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
             raise UseError(NO_TOLERANCE)
         if not self.published_text:
             raise UseError(NOTHING_GIVEN)
+        if self.range and self.range[0] > self.range[1]:
+            raise UseError(f"range: {self.range[0]:g} is greater than {self.range[1]:g}")
+        if min(self.relative or 0, self.absolute or 0) < 0:
+            raise UseError("relative, absolute: a tolerance is not negative")
 
     def outcome(self, ours: Estimate) -> Outcome:
         """The outcome by the bounds that all, or none, of the interval is within."""

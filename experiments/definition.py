@@ -28,6 +28,7 @@ from vizpub.experiments.groups import (
     ExperimentSetting,
     ExperimentSystem,
     Share,
+    check_share,
     groups_of,
 )
 from vizpub.machine.files import text_of
@@ -76,6 +77,10 @@ class ExperimentContent(Struct, frozen=True, forbid_unknown_fields=True):
     published: tuple[Claim, ...] = ()
     expected: tuple[Claim, ...] = ()
     """What nobody published, and we expect."""
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError for a window that ends before it begins."""
+        check_share(self.window)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from vizpub.experiments.groups import WHOLE, Share, interval_range
+from vizpub.experiments.groups import WHOLE, Share, check_share, interval_range
 from vizpub.experiments.results import check_metric
 from vizpub.model.wording import amount
 
@@ -117,6 +117,10 @@ class MeansFigure(_MetricsFigure, frozen=True, kw_only=True, tag="means"):
 
     during: Share = WHOLE
 
+    def __post_init__(self) -> None:
+        """Raises: ValueError for a part that ends before it begins."""
+        check_share(self.during)
+
     def draw(
         self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
     ) -> Iterator[DrawnFigure]:
@@ -140,6 +144,10 @@ class AxisFigure(_MetricsFigure, frozen=True, kw_only=True, tag="axis"):
     label: str
     """Meaning of x."""
     during: Share = WHOLE
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError for a part that ends before it begins."""
+        check_share(self.during)
 
     def _drawn(self, groups: Sequence[ExperimentGroup]) -> set[str]:
         return {group.system.name for group in self.chosen(groups)}
@@ -167,7 +175,7 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
     """Share of peers with a value of at least x at a time, for the first run of each group."""
 
     metric: str
-    at: float = 1.0
+    at: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """Time as a share of the run's length."""
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
@@ -237,7 +245,7 @@ class TreeFigure(_FigureFields, frozen=True, kw_only=True, tag="tree"):
 class OverlayFigure(_FigureFields, frozen=True, kw_only=True, tag="overlay"):
     """The overlay of the first run of each group at a time, with its peers on a ring."""
 
-    at: float = 1.0
+    at: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """Time as a share of the run's length."""
 
     def draw(

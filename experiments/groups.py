@@ -60,6 +60,12 @@ def groups_of(term: str) -> list[str]:
     return term.split(OVER, 1)
 
 
+def check_share(share: Share) -> None:
+    """Raises: ValueError if a part of a run ends before it begins."""
+    if share[0] > share[1]:
+        raise ValueError(f"{share[0]:g} to {share[1]:g} ends before it begins")
+
+
 def interval_range(clock: Clock, share: Share) -> tuple[int, int]:
     """First and last interval of a part of a run; at least one interval."""
     begin, end = (round(part * clock.intervals, 9) for part in share)  # .55 × 100 is above 55

@@ -233,7 +233,9 @@ class ExperimentResults:
             counts = [
                 getattr(m, count.counted) for m in messages if getattr(m, count.by) == count.name
             ]
-            return float(sum(counts)) if counts else None  # the system has no such messages
+            # A system without messages of a kind cannot send them; one without traffic sends none.
+            is_known = counts or (replica.result and count.by == "traffic")
+            return float(sum(counts)) if is_known else None
         name = replica.run.facts.name
         if (metric, name, during) not in self._cache:
             for computed, value in _measure(metric, replica.run, during).items():

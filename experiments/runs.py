@@ -138,11 +138,17 @@ class PlannedRun:
         return self.result() is not None and self.folder.reports.is_dir()
 
     def forget(self) -> None:
-        """Remove the run and its simulation."""
-        if self.folder.path.exists():
-            shutil.rmtree(self.folder.path)
+        """Remove the run and its simulation. After an interruption, both are there or absent, or
+        the simulation alone is there.
+        """
         with suppress(UnknownName):
             remove_run(self.place.workspace, self.name)
+        path = self.folder.path
+        removed = path.with_name(f".{path.name}.removed")
+        shutil.rmtree(removed, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            path.rename(removed)
+            shutil.rmtree(removed)
 
     def remove_reports(self) -> None:
         """Remove the reports; keep the result of the simulation."""

@@ -223,7 +223,11 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     out = _out(settings, experiment.name, running)
     place = ExperimentFolder(out)
     runs = _plan_runs(experiment, place, running)
-    confirm_costs(settings, [one.plan for one in runs if one.run() is None], yes=running.yes)
+    missing = [one.plan for one in runs if running.replace or one.run() is None]
+    confirm_costs(settings, missing, yes=running.yes)
+    for one in runs if running.replace else ():
+        one.forget()
+        one.check()
     _make_runs(settings, runs, place, running)
     runs = _with_other_parts(settings, experiment, runs, running)
     with settings.progress() as progress, figure_style(options):
@@ -273,10 +277,9 @@ def _plan_runs(
         if part not in parts:
             raise UnknownName("part", part, sorted(parts))
     runs = planned_runs(experiment, place, running.runs, only)
-    for one in runs:
-        if running.replace:
-            one.forget()
-        one.check()
+    if not running.replace:
+        for one in runs:
+            one.check()
     return runs
 
 

@@ -43,7 +43,7 @@ class Control(NamedTuple):
 class Connections:
     """The connections of a peer."""
 
-    __slots__ = ("dialled", "known", "outbound", "subscribed", "topics")
+    __slots__ = ("anyone", "dialled", "known", "outbound", "subscribed", "topics")
 
     def __init__(self, topics: Sequence[int]) -> None:
         self.subscribed = dict.fromkeys(topics)
@@ -55,6 +55,8 @@ class Connections:
         """Peers that have not answered yet, and the topics that they were told."""
         self.outbound: dict[int, None] = {}
         """The connected peers that this one dialled."""
+        self.anyone: dict[int, None] = {}
+        """Those dialled at random, connected or not answered yet."""
 
 
 class Pubsub(System):
@@ -147,8 +149,10 @@ class Pubsub(System):
     def discover(self, peer: int) -> None:
         """Dial random peers, and subscribers of topics of which the peer knows too few."""
         own = self.connections[peer]
-        for _ in range(self.dials - len(own.outbound) - len(own.dialled)):
-            self._dial(peer, self.net.contact(peer))
+        for _ in range(self.dials - len(own.anyone)):
+            contact = self.net.contact(peer)
+            if contact is not None and self._dial(peer, contact):
+                own.anyone[contact] = None
         for topic in own.subscribed:
             missing = self.topic_peers - len(own.known.get(topic, ()))
             if missing > 0:
@@ -162,16 +166,20 @@ class Pubsub(System):
                 for other, _ in zip(strangers, range(missing), strict=False):
                     self._dial(peer, other)
 
-    def _dial(self, peer: int, other: int | None) -> None:
+    def _dial(self, peer: int, other: int) -> bool:
+        """Dial a peer. Return False if it is connected or dialled already."""
         own = self.connections[peer]
-        if other not in (None, peer) and other not in own.topics and other not in own.dialled:
-            assert other is not None
-            own.dialled[other] = tuple(own.subscribed)
-            self.tell(self.dial, peer, other, Control(own.dialled[other]))
+        if other == peer or other in own.topics or other in own.dialled:
+            return False
+        own.dialled[other] = tuple(own.subscribed)
+        self.tell(self.dial, peer, other, Control(own.dialled[other]))
+        return True
 
     def on_refused(self, peer: int, to: int, control: Control) -> None:
         """Nobody answered."""
-        self.connections[peer].dialled.pop(to, None)
+        own = self.connections[peer]
+        own.dialled.pop(to, None)
+        own.anyone.pop(to, None)
 
     def on_dial(self, peer: int, sender: int, control: Control) -> None:
         """Accept a connection."""
@@ -206,6 +214,7 @@ class Pubsub(System):
         for topic in own.topics.pop(other, ()):
             own.known[topic].pop(other, None)
         own.outbound.pop(other, None)
+        own.anyone.pop(other, None)
         self.net.unwatch(peer, other)
 
     def on_close(self, peer: int, sender: int, payload: None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
+from itertools import accumulate
 
 from vizpub.simulators.engine.network import HEADER_BYTES, Links, MessageKind, Network
 from vizpub.simulators.engine.parameters import us
@@ -167,7 +168,9 @@ class SmallWorld(Routing):
         rest = [other for other in self.views.of[peer] if other in known.keys() - taken]
         rest.sort(key=lambda other: (self.ids[other] - self.ids[peer]) % (1 << _BITS))
         while rest and len(far) < self.far_links:
-            other = rest.pop(int(len(rest) ** self.net.random.random()) - 1)
+            shares = [*accumulate(1 / number for number in range(1, len(rest) + 1))]
+            (place,) = self.net.random.choices(range(len(rest)), cum_weights=shares)
+            other = rest.pop(place)
             far[other] = known[other]
         self.far[peer] = far
 

@@ -35,16 +35,22 @@ class _Question(NamedTuple):
     hops: int = 0
 
 
+_TOLD_AGAIN = 10
+"""Heartbeats after which a parent is told the same again."""
+
+
 class _Counts:
     """What a peer knows of the subscribers below it."""
 
-    __slots__ = ("below", "told")
+    __slots__ = ("age", "below", "told")
 
     def __init__(self) -> None:
         self.below: dict[int, int] = {}
         """Subscribers by child, that child included."""
         self.told = (NOBODY, 0)
         """The parent that was told a sum, and the sum."""
+        self.age = 0
+        """Heartbeats since then."""
 
 
 class RingLinks(Membership):
@@ -139,15 +145,19 @@ class BroadcastOrTree(ScribeChord):
         return group.is_subscribed + sum(below.get(child, 0) for child in group.children)
 
     def on_count_tick(self, peer: int) -> None:
-        """Tell each parent how many subscribers there are below, if that has changed."""
+        """Tell each parent how many subscribers there are below: if that has changed, and from time
+        to time, as the message may be lost, or the parent may have been away.
+        """
         counts, groups = self.counts[peer], self.trees.members[peer].groups
         for topic in [topic for topic in counts if topic not in groups]:
             del counts[topic]
         for topic, group in groups.items():
             held = counts.setdefault(topic, _Counts())
             now = group.parent, self.subscribers(peer, topic)
-            if group.parent not in (NOBODY, peer) and held.told != now:
-                held.told = now
+            held.age += 1
+            is_due = held.told != now or held.age >= _TOLD_AGAIN
+            if group.parent not in (NOBODY, peer) and is_due:
+                held.told, held.age = now, 0
                 size = self.trees.topic_bytes + _COUNT_BYTES
                 self.net.send(self.count, peer, group.parent, (topic, now[1]), size)
 

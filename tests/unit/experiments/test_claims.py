@@ -214,6 +214,8 @@ class TestChecks:
         [
             ({"kind": "value", "of": "a"}, NOTHING_GIVEN),
             ({"kind": "value", "of": "a", "relative": 0.1}, NO_TOLERANCE),
+            ({"kind": "value", "of": "a", "value": 1, "relative": -0.1}, "negative"),
+            ({"kind": "value", "of": "a", "range": [2, 1]}, "2 is greater than 1"),
             ({"kind": "order", "order": ["a"]}, TWO_TERMS),
             (
                 {

@@ -149,6 +149,11 @@ class TestErrors:
         with pytest.raises(InputError, match=naming("'own-1.5'", "one, calm", "'vew'")):
             own.plan(own.groups[0], 1)
 
+    def test_window_that_ends_before_it_begins_is_refused(self, tmp_path: Path) -> None:
+        text = written(tmp_path, ("[world]", "window = [0.9, 0.5]\n\n[world]"))
+        with pytest.raises(InputError, match=naming("own-1.5.toml", "0.9 to 0.5")):
+            read_experiment(text)
+
     def test_unknown_experiment_scale_or_file_is_refused(self) -> None:
         with pytest.raises(
             UnknownName, match=unknown("experiment", "disemination", "dissemination")

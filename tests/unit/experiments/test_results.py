@@ -62,7 +62,8 @@ def test_messages_are_counted_by_kind(workspace: Path) -> None:
     assert results.of("kinds/tree join/sent / kinds/up/sent", "a") == {1: 8}
     assert results.of("traffic/control/sent", "a") == {1: 45}
     assert results.of("traffic/control/lost", "a") == {1: 2}
-    assert results.of("traffic/publication/sent", "a") == {}
+    assert results.of("traffic/publication/sent", "a") == {1: 0}
+    assert results.of("traffic/publication/sent", "b") == {}
     assert results.of("kinds/tree leave/sent", "a") == results.of(names[0], "b") == {}
     assert [describe_metric(name).unit for name in names[:2]] == ["messages", "bytes"]
 

@@ -126,20 +126,22 @@ class TestMessages:
     ) -> None:
         """Flood publishing reaches all connected subscribers; the others are reached by meshes."""
         first = settled.first_copies()
-        streams = settled.graph("streams")
         assert len(first) > 5
         for arrived in first.values():
             for peer, copy in arrived.items():
                 edges = settled.graph("mesh", copy["topic"], copy["interval"]).edges
                 before = settled.graph("mesh", copy["topic"], copy["interval"] - 1).edges
-                link = (copy["from"], peer)
-                assert link in (streams.edges if copy["hops"] == 1 else {*edges} | {*before})
+                if copy["hops"] > 1:
+                    assert (copy["from"], peer) in {*edges} | {*before}
             some = next(iter(arrived.values()))
             subscribers = {r["peer"] for r in settled.reports[-1] if some["topic"] in r["topics"]}
             assert {*arrived} == subscribers - {some["publisher"]}
-            assert {p for p, c in arrived.items() if c["hops"] == 1} == {
-                *streams.subgraph(subscribers)[some["publisher"]]
-            }
+            # Connections are only opened here, and some perhaps after the publication.
+            connected = [
+                {*settled.graph("streams", None, interval).subgraph(subscribers)[some["publisher"]]}
+                for interval in (some["interval"] - 1, some["interval"])
+            ]
+            assert connected[0] <= {p for p, c in arrived.items() if c["hops"] == 1} <= connected[1]
 
     def test_messages_arrive_by_gossip_alone_where_there_is_no_mesh(self) -> None:
         chosen = {"d_low": 0, "d_out": 0, "flood_publish": False, "publications": "every:1,last=2"}
