@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import unquote
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """The first bytes of compressed files."""
@@ -26,6 +27,11 @@ _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 def without_query(path: str) -> str:
     """Return a path, or a URI up to its query. In the name of a local file a `?` is a letter."""
     return path.partition("?")[0] if "://" in path else path
+
+
+def plain_path(path: str) -> str:
+    """Return a path, or a URI without its query and quoting, so that names in it can be found."""
+    return unquote(without_query(path)) if "://" in path else path
 
 
 def packing_of(path: str) -> str | None:

@@ -24,6 +24,7 @@ from vizpub.ingest.inputs.files import UNREADABLE, find_files, locate
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
+from vizpub.reports.compressed import without_query
 from vizpub.reports.fields import Key
 
 COLUMNS_WANTED = (
@@ -33,7 +34,7 @@ COLUMNS_WANTED = (
 NEW_ATTRIBUTES = "its files of attributes differ"
 CHANGED_SINCE = "has changed since the run was made from it"
 _TIMES = ("from", "to")
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 _PARQUET = b"PAR1"
 _SHOWN = 5
 _CHECK = Key()
@@ -98,7 +99,7 @@ def _read_file(path: str) -> AttributeFile:
         with filesystem.open_input_file(inside) as stream:
             content = stream.read()
         digest = hashlib.sha256(content).hexdigest()
-        suffix = next((end for end in _COMPRESSED if path.endswith(end)), None)
+        suffix = next((end for end in _COMPRESSED if without_query(path).endswith(end)), None)
         if suffix:
             raw = pa.BufferReader(content)
             content = pa.CompressedInputStream(raw, _COMPRESSED[suffix]).read()

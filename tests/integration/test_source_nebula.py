@@ -17,7 +17,7 @@ from vizpub.ingest.inputs.files import InputFile, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.nebula import NEIGHBORS, NO_TABLE, TWO_CRAWLS, Nebula
+from vizpub.ingest.sources.nebula import NEIGHBORS, NO_TABLE, TWO_CRAWLS, Nebula, number_crawls
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
 
@@ -172,6 +172,11 @@ def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
         SOURCE.splits(found.files)
     with pytest.raises(InputError, match=NO_TABLE):
         SOURCE.describe({"peers": 0, "partial": 0, "visits": 0}, SourceOptions())
+
+
+def test_crawl_in_a_store_has_its_time() -> None:
+    names = [f"s3://b/2026-08-21T1{hour}%3A00_neighbors.ndjson?region=a" for hour in (2, 0, 1)]
+    assert number_crawls([InputFile(name, NEIGHBORS, 0, "") for name in names]) == [2, 0, 1]
 
 
 def test_spoilt_lines_are_taken_or_refused(tmp_path: Path) -> None:

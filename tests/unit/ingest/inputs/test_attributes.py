@@ -12,16 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from tests.support.words import naming
 from vizpub.analytics.steps import TaskContext, compute_tables
 from vizpub.ingest.inputs.attributes import (
     COLUMNS_WANTED,
     SIDE,
+    StatedValue,
     read_again,
     read_attribute_files,
     side_table,
 )
+from vizpub.ingest.inputs.files import ResolvedPath
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.tasks.staged import ingest_step, macro_text
 from vizpub.model.clock import OPEN, Clock
@@ -83,6 +86,17 @@ class TestColumns:
         assert rows_of(tmp_path / "peers.parquet") == expected
         zipped = written(tmp_path, gzip.compress(text.encode()), "peers.csv.gz")
         assert rows_of(zipped) == expected
+
+    def test_compressed_file_in_a_store_is_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uri = "s3://bucket/peers.csv.zstd?region=here"
+        path = written(tmp_path, pa.compress(b"peer,x\na,1\n", codec="zstd", asbytes=True))
+        place = fs.LocalFileSystem(), str(path)
+        module = "vizpub.ingest.inputs.attributes"
+        monkeypatch.setattr(f"{module}.find_files", lambda _: {uri: ResolvedPath({uri: None})})  # type: ignore[dict-item]
+        monkeypatch.setattr(f"{module}.locate", lambda _: place)
+        assert read_attribute_files([uri])[0].values == [StatedValue(2, "a", "x", "1", None, None)]
 
     def test_bytes_in_parquet_are_texts_and_nan_is_unknown(self, tmp_path: Path) -> None:
         columns = {"peer": [b"17", b"3"], "client": [b"prysm", None], "mbps": [math.nan, 2.5]}

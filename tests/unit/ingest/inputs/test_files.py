@@ -28,6 +28,7 @@ from vizpub.ingest.inputs.files import (
     find_files,
     locate,
 )
+from vizpub.ingest.sources.tables.folders import folder_columns
 from vizpub.model.errors import InputError, ServiceError
 
 
@@ -253,6 +254,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_store_uri_is_kept_without_secrets() -> None:
     found = files("s3://name:secret@bucket/some%20reports?region=here")
     assert found == {"s3://bucket/some%20reports/a.csv?region=here": 5}
+
+
+@pytest.mark.usefixtures("store")
+def test_folder_in_a_store_gives_its_column(tmp_path: Path) -> None:
+    folder = tmp_path / "bucket" / "some reports" / "interval=3" / "layer=a%3Ab"
+    folder.mkdir(parents=True)
+    (folder / "b.csv").write_text("src,dst")
+    _, path = files("s3://bucket/some%20reports?endpoint_override=a/b=c/d")
+    assert folder_columns(path) == {"interval": "3", "layer": "a:b"}
 
 
 def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
