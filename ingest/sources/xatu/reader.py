@@ -86,7 +86,6 @@ class TableReader:
         """Yield the rows of a split; the line of an event is its row number."""
         name = table_of(split.path) or ""
         tally, table = self.judge.tally(), TABLES[name]
-        tally.tables[name] += 1
         attributes_of_sentries = set[tuple[Any, ...]]()
 
         def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
@@ -95,6 +94,7 @@ class TableReader:
                 tally.networks[network] += 1
                 if self.only not in (None, network):
                     continue
+                tally.tables[name] = 1
                 try:
                     event, rank = self._event(values, name, table)
                     self.judge.count(event, tally, split, number)
