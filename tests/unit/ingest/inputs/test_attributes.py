@@ -162,7 +162,7 @@ def test_times_are_intervals_or_times_since_the_start_or_of_the_wall_clock(tmp_p
     text = "peer,key,value,from,to\na,c,1,1,2.5s\na,c,2,2.5s,\na,c,3,2026-01-01T00:00:04Z,5\n"
     assert rows_of(written(tmp_path, text), clock=EVENTS, epoch="2026-01-01T00:00:00Z") == [
         ("a", "c", "1", 1_000_000, 2_500_000),
-        ("a", "c", "2", 2_500_000, OPEN),
+        ("a", "c", "2", 2_500_000, 4_000_000),
         ("a", "c", "3", 4_000_000, 5_000_000),
     ]
 
@@ -170,6 +170,13 @@ def test_times_are_intervals_or_times_since_the_start_or_of_the_wall_clock(tmp_p
 def test_period_is_clipped_to_the_start_of_the_run(tmp_path: Path) -> None:
     text = "peer,key,value,from,to\na,c,1,0,1\na,c,2,1,5\n"
     assert rows_of(written(tmp_path, text)) == [("a", "c", "2", 2, 5)]
+
+
+def test_value_holds_until_the_next_one_of_its_peer_and_key(tmp_path: Path) -> None:
+    text = "peer,key,value,from\na,c,z,0\na,c,y,1\na,c,x,4\na,d,w,\n"
+    assert rows_of(written(tmp_path, text)) == [
+        ("a", "c", "y", 2, 4), ("a", "c", "x", 4, OPEN), ("a", "d", "w", 2, OPEN),
+    ]  # fmt: skip
 
 
 def test_later_file_replaces_a_key_of_a_peer(tmp_path: Path) -> None:
