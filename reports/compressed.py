@@ -186,13 +186,16 @@ def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Reader(blocks), mode="r"), "zstd")
     while True:
+        content = bytearray(_BLOCK)
         try:
-            content = stream.read(_BLOCK)
+            size = stream.readinto(content)
         except OSError as error:
+            # It does not say how much it wrote before the damage: the rest are still zeros.
+            yield bytes(content.rstrip(b"\0"))
             return f"damaged zstandard: {error}"
-        if not content:
+        if not size:
             return None
-        yield content
+        yield bytes(memoryview(content)[:size])
 
 
 class _Reader:
