@@ -62,7 +62,8 @@ _OF_VISITS = {"PeerID", "AgentVersion", "Protocols"}
 NEIGHBORS, VISITS = "ndjson(neighbors)", "ndjson(visits)"
 """The encodings of the files of a crawl."""
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D?\d\d[^/]*(?=_(?:neighbors|visits)\.)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D?\d\d[^/]*(?=_(?:neighbors|visits))")
+_NAME = re.compile(rf"{_TIME.pattern}(?=_[a-z]+\.)")
 _PARTIAL = "peers of which only a part of the routing table was read"
 
 
@@ -80,6 +81,11 @@ class Nebula(Source):
         if most_are(lines, partial(_has_keys, _KEYS)):
             return NEIGHBORS
         return VISITS if most_are(lines, partial(_has_keys, _OF_VISITS)) else None
+
+    def told_by_name(self, path: str) -> str | None:
+        """Return the time of the crawl."""
+        match = _TIME.search(plain_path(path))
+        return match and match[0]
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines. Raises: InputError for several crawls without their times."""

@@ -121,6 +121,14 @@ def test_crawls_become_intervals(tmp_path: Path) -> None:
     assert taken.rows("peers") == {(f"p{peer}",) for peer in range(12)}
 
 
+def test_crawls_of_equal_content_are_no_copies(tmp_path: Path) -> None:
+    for name in ("1T12:00_neighbors", "2T12:00_neighbors", "2T12:00_neighbors (1)"):
+        (tmp_path / f"2026-08-2{name}.ndjson").write_text(line("a", ["b"]))
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
+    assert number_crawls(found.files) == [0, 1]
+    assert len(found.skipped) == 1
+
+
 def of_crawls(taken: Taken, table: str, *names: str) -> Iterator[tuple[object, ...]]:
     """The number of each crawl with the names in rows of periods."""
     for row in taken.records(table):
