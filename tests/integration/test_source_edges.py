@@ -25,6 +25,7 @@ from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
+from vizpub.ingest.sources.times import GAP
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 from vizpub.runstore.store import open_run
@@ -121,6 +122,16 @@ def test_parquet_spans_become_links_presence_and_quarantine(tmp_path: Path) -> N
     assert found.rows("presence") == {(peer, 0, OPEN) for peer in "ab12"}
     text = '{"dst":"3","valid_from":"-1","valid_to":"4"}'
     assert refused(found.staged) == [(3, "no 'src'; 'valid_from' is negative", text)]
+
+
+def test_long_link_of_joined_rows_has_no_empty_intervals(tmp_path: Path) -> None:
+    count = 3 * GAP
+    table = {"src": ["a"] * count, "dst": ["b"] * count, "interval": range(count)}
+    pq.write_table(pa.table(table), tmp_path / "links.parquet")
+    columns = "parquet(src,dst,interval)"
+    found = take(InputFile(str(tmp_path / "links.parquet"), columns, 0, ""))
+    assert links(found) == {("a", "b", "overlay", None, 0, OPEN)}
+    assert not found.told.notes
 
 
 def in_folders(root: Path, told: dict[str, str]) -> list[InputFile]:
