@@ -74,6 +74,15 @@ def test_file_of_many_names_is_found_once() -> None:
     assert files("in/deep", "in/self", "in/a.txt") == {real: 3}
 
 
+@pytest.mark.parametrize("pattern", ["in/*", "in/li*"])
+def test_link_to_a_folder_that_a_glob_matches_is_skipped(pattern: str) -> None:
+    put("out/a.txt")
+    real = put("in/b.txt")
+    os.symlink("../out", "in/linked")
+    assert files(pattern) == ({real: 3} if pattern == "in/*" else {})
+    assert skipped(pattern) == {"in/linked": "a link to a folder: name the folder to read it"}
+
+
 def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
     real = put("in/a.txt")
     os.mkfifo("in/pipe")
