@@ -7,7 +7,7 @@ import gzip
 import random
 import zlib
 from codecs import BOM_UTF8
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -22,6 +22,7 @@ from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
 from vizpub.ingest.inputs.files import InputFile, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
+from vizpub.ingest.inputs.reader import RowKind
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
@@ -475,6 +476,12 @@ def test_undirected_list_has_links_either_way(tmp_path: Path, text: str) -> None
     found = staged(SOURCE, [found_file(path)], SourceOptions(undirected=text == "1 2\n3 2\n"))
     pairs = [("1", "2"), ("2", "1"), ("2", "3"), ("3", "2")]
     assert sorted(link[:2] for link in links(found)) == pairs
+
+
+def test_way_back_of_a_link_is_no_further_record(tmp_path: Path) -> None:
+    (tmp_path / "links.txt").write_text("# Undirected graph\n1 2\n2 3\n")
+    rows = stage(found_file(tmp_path / "links.txt")).rows
+    assert Counter(row.kind for row in rows) == {RowKind.RECORD: 2, RowKind.FURTHER: 2}
 
 
 def test_file_that_says_it_is_no_list_of_links_is_refused(tmp_path: Path) -> None:
