@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import unquote
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """The first bytes of compressed files."""
@@ -26,6 +27,11 @@ _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 def without_query(path: str) -> str:
     """Return a path, or a URI up to its query. In the name of a local file a `?` is a letter."""
     return path.partition("?")[0] if "://" in path else path
+
+
+def plain_path(path: str) -> str:
+    """Return a path, or a URI without its query and quoting, so that names in it can be found."""
+    return unquote(without_query(path)) if "://" in path else path
 
 
 def packing_of(path: str) -> str | None:
@@ -180,13 +186,16 @@ def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Reader(blocks), mode="r"), "zstd")
     while True:
+        content = bytearray(_BLOCK)
         try:
-            content = stream.read(_BLOCK)
+            size = stream.readinto(content)
         except OSError as error:
+            # It does not say how much it wrote before the damage: the rest are still zeros.
+            yield bytes(content.rstrip(b"\0"))
             return f"damaged zstandard: {error}"
-        if not content:
+        if not size:
             return None
-        yield content
+        yield bytes(memoryview(content)[:size])
 
 
 class _Reader:

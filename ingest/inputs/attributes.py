@@ -24,6 +24,7 @@ from vizpub.ingest.inputs.files import UNREADABLE, find_files, locate
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
+from vizpub.reports.compressed import without_query
 from vizpub.reports.fields import Key
 
 COLUMNS_WANTED = (
@@ -33,7 +34,7 @@ COLUMNS_WANTED = (
 NEW_ATTRIBUTES = "its files of attributes differ"
 CHANGED_SINCE = "has changed since the run was made from it"
 _TIMES = ("from", "to")
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 _PARQUET = b"PAR1"
 _SHOWN = 5
 _CHECK = Key()
@@ -98,7 +99,7 @@ def _read_file(path: str) -> AttributeFile:
         with filesystem.open_input_file(inside) as stream:
             content = stream.read()
         digest = hashlib.sha256(content).hexdigest()
-        suffix = next((end for end in _COMPRESSED if path.endswith(end)), None)
+        suffix = next((end for end in _COMPRESSED if without_query(path).endswith(end)), None)
         if suffix:
             raw = pa.BufferReader(content)
             content = pa.CompressedInputStream(raw, _COMPRESSED[suffix]).read()
@@ -185,6 +186,10 @@ def _raise_problems(path: str, problems: Sequence[str]) -> None:
         raise InputError(f"{path}: {'; '.join(problems[:_SHOWN])}{more}", "correct these lines")
 
 
+_Period = tuple[int, int, str, int, bool, int]
+"""Valid_from within the run, valid_to, value, line, whether its end is stated, stated begin."""
+
+
 def side_table(files: Iterable[AttributeFile], clock: Clock, epoch: str | None) -> pa.Table:
     """Return the values that side files state, in ticks of the run: a table of SIDE. What a later
     file says of a peer's key replaces what an earlier one says.
@@ -207,7 +212,7 @@ def _periods(
 ) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
     """Return valid_from, valid_to and value by peer and key, in order of time, of one file."""
     start = clock.first * clock.ticks_per_interval
-    problems, of_pairs = [], defaultdict(list)
+    problems, of_pairs = list[str](), defaultdict[tuple[str, str], list[_Period]](list)
     for value in file.values:
         try:
             since = clock.begin_of(value.since, epoch) if value.since else start
@@ -227,7 +232,15 @@ def _periods(
                 text = f"'{key}' of peer '{peer}' has a value at this time in line {earlier[3]}"
                 problems.append(f"line {later[3]}: {text}")
     _raise_problems(file.path, problems)
-    return {
-        pair: [(begin, end, value) for begin, end, value, *_ in periods if begin < end]
-        for pair, periods in of_pairs.items()
-    }
+    return {pair: _until_the_next(periods) for pair, periods in of_pairs.items()}
+
+
+def _until_the_next(periods: Sequence[_Period]) -> list[tuple[int, int, str]]:
+    """End each value where the next one begins, and leave out those that end before the run."""
+    nexts = [*(period[5] for period in periods[1:]), OPEN]
+    ends = [min(end, following) for (_, end, *_), following in zip(periods, nexts, strict=True)]
+    return [
+        (begin, end, value)
+        for (begin, _, value, *_), end in zip(periods, ends, strict=True)
+        if begin < end
+    ]

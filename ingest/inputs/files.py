@@ -34,6 +34,7 @@ EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
 _READABLE = "give files that this user can read"
 _NOT_UTF8 = "its name is not UTF-8: rename it"
+_LINKED = "a link to a folder: name the folder to read it"
 _PIPE = "a pipe"
 _OWN_FOLDER = "the workspace's own: name it to read it"
 _NO_FILES = {
@@ -205,7 +206,12 @@ def _expand_pattern(argument: str, path: str, error: OSError) -> ResolvedPath:
     matches = set(_glob(path)) if has_magic(path) else set()
     if not matches:
         raise _no_such_path(argument)
-    return _expand_local(argument, *matches) if len(matches) == 1 else _gather(matches)
+    linked = {match for match in matches if os.path.islink(match) and os.path.isdir(match)}
+    if len(matches) == 1 and not linked:
+        return _expand_local(argument, *matches)
+    resolved = _gather(matches - linked)
+    resolved.skipped.update((path_text(link), _LINKED) for link in linked)
+    return resolved
 
 
 def _glob(pattern: str) -> Iterator[str]:
@@ -272,7 +278,7 @@ def _files_below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
     for place, folders, names in os.walk(folder, onerror=skip):
         for path in (os.path.join(place, name) for name in tuple(folders)):
             if os.path.islink(path):
-                skipped[path_text(path)] = "a link to a folder: name the folder to read it"
+                skipped[path_text(path)] = _LINKED
             elif not _is_utf8(path):
                 skipped[path_text(path)] = _NOT_UTF8
                 folders.remove(os.path.basename(path))

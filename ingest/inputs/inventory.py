@@ -86,7 +86,7 @@ def take_inventory(
     skipped += chain(*(resolved.skipped.items() for resolved in resolved_paths.values()))
     _check_named_files(list(resolved_paths), named_files, files, skipped)
     if not chosen.appendable:  # in the others a record counts once, however often it comes
-        files, copies = _drop_copies(files)
+        files, copies = _drop_copies(files, chosen)
         skipped += copies
     check_unchanged({file.path: stamps[file.path] for file in files})
     own_paths = {row.path for row in inspected if _encoding(row, source)}
@@ -208,16 +208,18 @@ def _sort_out(
 
 
 def _drop_copies(
-    files: Sequence[InputFile],
+    files: Sequence[InputFile], source: Source
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
     """Return the files without copies, which would count again, and the copies with reasons.
 
-    Of files with equal content, the one with the shortest path is no copy.
+    Of files with equal content, of whose names the source learns the same, the one with the
+    shortest path is no copy.
     """
-    first: dict[tuple[str, str], str] = {}
+    told = {f.path: (f.encoding, f.sha256, source.told_by_name(f.path)) for f in files}
+    first: dict[tuple[str, str, str | None], str] = {}
     for file in sorted(files, key=lambda file: (len(file.path), file.path)):
-        first.setdefault((file.encoding, file.sha256), file.path)
-    pairs = [(file, first[file.encoding, file.sha256]) for file in files]
+        first.setdefault(told[file.path], file.path)
+    pairs = [(file, first[told[file.path]]) for file in files]
     originals = [file for file, original in pairs if file.path == original]
     copies = [(f.path, f"a copy of {one}") for f, one in pairs if f.path != one]
     return originals, copies

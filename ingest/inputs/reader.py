@@ -55,6 +55,8 @@ class RowKind(IntEnum):
     BEFORE = 3
     """The state of a peer at the end of the run that is appended to."""
     RECORD = 4
+    FURTHER = 5
+    """Another row of a record, which counts once."""
 
 
 class InputRow(NamedTuple):

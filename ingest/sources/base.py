@@ -233,6 +233,13 @@ class Source(ABC):
         first 50 lines. Called before anything is read, through `or_none`.
         """
 
+    def told_by_name(self, path: str) -> str | None:
+        """Return what the name of a file says of its content, so that files of equal content are
+        no copies if it differs; null by default.
+        """
+        del path
+        return None
+
     def near_miss(self, path: str, head: bytes) -> str | None:
         """Return the difference, as text for users, if a file is almost one of the source;
         otherwise null. By default this is a prefix before the object of each line.

@@ -18,6 +18,7 @@ from vizpub.ingest.inputs.reader import (
     InputRow,
     InputSplit,
     RecordRefused,
+    RowKind,
     SplitReader,
     refusal_row,
     tally_row,
@@ -204,9 +205,12 @@ class _GroupReader:
         events = _events_of_row(values, tally)
         for event in events:
             self.judge.count(event, tally, split, number)
+        kind = RowKind.RECORD
         for event in events:
             rank = 1 + (event.type in _ENDS) - (event.type in _BEGINS)
-            yield from rows_of_event(event, split.file, number, rank, _OF_OTHERS)
+            for row in rows_of_event(event, split.file, number, rank, _OF_OTHERS):
+                yield row._replace(kind=kind)
+                kind = RowKind.FURTHER
 
 
 def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEvent]:

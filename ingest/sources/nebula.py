@@ -45,6 +45,7 @@ from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.model.clock import Clock
 from vizpub.model.errors import InputError
+from vizpub.reports.compressed import plain_path
 from vizpub.reports.fields import Key
 from vizpub.reports.records import OVERLAY
 
@@ -61,7 +62,8 @@ _OF_VISITS = {"PeerID", "AgentVersion", "Protocols"}
 NEIGHBORS, VISITS = "ndjson(neighbors)", "ndjson(visits)"
 """The encodings of the files of a crawl."""
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D?\d\d[^/]*(?=_(?:neighbors|visits)\.)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D?\d\d[^/]*(?=_(?:neighbors|visits))")
+_NAME = re.compile(rf"{_TIME.pattern}(?=_[a-z]+\.)")
 _PARTIAL = "peers of which only a part of the routing table was read"
 
 
@@ -79,6 +81,11 @@ class Nebula(Source):
         if most_are(lines, partial(_has_keys, _KEYS)):
             return NEIGHBORS
         return VISITS if most_are(lines, partial(_has_keys, _OF_VISITS)) else None
+
+    def told_by_name(self, path: str) -> str | None:
+        """Return the time of the crawl."""
+        match = _TIME.search(plain_path(path))
+        return match and match[0]
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines. Raises: InputError for several crawls without their times."""
@@ -131,7 +138,8 @@ def number_crawls(files: Sequence[InputFile]) -> list[int]:
 
     Raises: InputError for several crawls without their times in the names.
     """
-    names = [match[0] if (match := _NAME.search(file.path)) else None for file in files]
+    paths = [plain_path(file.path) for file in files]
+    names = [match[0] if (match := _NAME.search(path)) else None for path in paths]
     if len({file.encoding for file in files}) == len(files):
         return [0] * len(files)
     if unnamed := [file.path for file, name in zip(files, names, strict=True) if name is None]:
@@ -142,7 +150,7 @@ def number_crawls(files: Sequence[InputFile]) -> list[int]:
             "2026-08-21T12:00_neighbors.ndjson",
         )
     crawls = [
-        (name or "", file.path.rpartition("/")[0]) for file, name in zip(files, names, strict=True)
+        (name or "", path.rpartition("/")[0]) for path, name in zip(paths, names, strict=True)
     ]
     ordered = sorted(set(crawls))
     return [ordered.index(crawl) for crawl in crawls]

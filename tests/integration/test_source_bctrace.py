@@ -254,10 +254,23 @@ def test_traces_without_control_or_messages_sent_leave_them_unknown(tmp_path: Pa
     assert (found.seen.control, found.seen.traffic) == (None, None)
     assert not {flag.name for flag in COPY_FLAGS} & {*found.table("receptions").column_names}
     refused = ([2, 0, "ns", "1", "t", "m", 0], [2, 0, "hs", "1", "t", "m"], [2, 0, "ms", "1", "t"])
-    again = take(written(tmp_path / "u", HEADER, [1, 0, "hs", "x", "t", "m", 1], *refused))
+    again = take(written(tmp_path / "u", HEADER, [1, 0, "hs", "1", "t", "m", 1], *refused))
     assert [line for _, line, *_ in again.staged.quarantine] == [3, 4, 5]
     assert again.rows("control", "peer", "kind", "messages_sent") == {("n0", "ihave", 1)}
-    assert UNLISTED in again.told.notes
+
+
+def test_peer_that_is_not_listed_only_has_arrivals_and_rejections(tmp_path: Path) -> None:
+    events = (
+        [0, 1, "pb", "t", "m"],
+        [5, 0, "ws", "nX", "t", "m", 1],
+        [6, 0, "ms", "nX", "t", "m"],
+        [7, 0, "rj", "nX", "t", "q", "no"],
+        [10, 0, "dl", "nX", "t", "m"],
+    )
+    found = take(written(tmp_path / "t", HEADER, *events))
+    assert [line for _, line, *_ in found.staged.quarantine] == [3, 4]
+    assert not found.staged.tables["requests"]
+    assert found.told.notes[UNLISTED] == 2
 
 
 def test_nodes_of_the_header_are_there_all_along_with_what_the_topology_says(

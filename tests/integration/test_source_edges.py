@@ -7,7 +7,7 @@ import gzip
 import random
 import zlib
 from codecs import BOM_UTF8
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -22,9 +22,11 @@ from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
 from vizpub.ingest.inputs.files import InputFile, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
+from vizpub.ingest.inputs.reader import RowKind
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
+from vizpub.ingest.sources.times import GAP
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 from vizpub.runstore.store import open_run
@@ -121,6 +123,16 @@ def test_parquet_spans_become_links_presence_and_quarantine(tmp_path: Path) -> N
     assert found.rows("presence") == {(peer, 0, OPEN) for peer in "ab12"}
     text = '{"dst":"3","valid_from":"-1","valid_to":"4"}'
     assert refused(found.staged) == [(3, "no 'src'; 'valid_from' is negative", text)]
+
+
+def test_long_link_of_joined_rows_has_no_empty_intervals(tmp_path: Path) -> None:
+    count = 3 * GAP
+    table = {"src": ["a"] * count, "dst": ["b"] * count, "interval": range(count)}
+    pq.write_table(pa.table(table), tmp_path / "links.parquet")
+    columns = "parquet(src,dst,interval)"
+    found = take(InputFile(str(tmp_path / "links.parquet"), columns, 0, ""))
+    assert links(found) == {("a", "b", "overlay", None, 0, OPEN)}
+    assert not found.told.notes
 
 
 def in_folders(root: Path, told: dict[str, str]) -> list[InputFile]:
@@ -464,6 +476,12 @@ def test_undirected_list_has_links_either_way(tmp_path: Path, text: str) -> None
     found = staged(SOURCE, [found_file(path)], SourceOptions(undirected=text == "1 2\n3 2\n"))
     pairs = [("1", "2"), ("2", "1"), ("2", "3"), ("3", "2")]
     assert sorted(link[:2] for link in links(found)) == pairs
+
+
+def test_way_back_of_a_link_is_no_further_record(tmp_path: Path) -> None:
+    (tmp_path / "links.txt").write_text("# Undirected graph\n1 2\n2 3\n")
+    rows = stage(found_file(tmp_path / "links.txt")).rows
+    assert Counter(row.kind for row in rows) == {RowKind.RECORD: 2, RowKind.FURTHER: 2}
 
 
 def test_file_that_says_it_is_no_list_of_links_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from vizpub.ingest.inputs.files import InputFile, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.nebula import NEIGHBORS, NO_TABLE, TWO_CRAWLS, Nebula
+from vizpub.ingest.sources.nebula import NEIGHBORS, NO_TABLE, TWO_CRAWLS, Nebula, number_crawls
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
 
@@ -121,6 +121,14 @@ def test_crawls_become_intervals(tmp_path: Path) -> None:
     assert taken.rows("peers") == {(f"p{peer}",) for peer in range(12)}
 
 
+def test_crawls_of_equal_content_are_no_copies(tmp_path: Path) -> None:
+    for name in ("1T12:00_neighbors", "2T12:00_neighbors", "2T12:00_neighbors (1)"):
+        (tmp_path / f"2026-08-2{name}.ndjson").write_text(line("a", ["b"]))
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
+    assert number_crawls(found.files) == [0, 1]
+    assert len(found.skipped) == 1
+
+
 def of_crawls(taken: Taken, table: str, *names: str) -> Iterator[tuple[object, ...]]:
     """The number of each crawl with the names in rows of periods."""
     for row in taken.records(table):
@@ -172,6 +180,11 @@ def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
         SOURCE.splits(found.files)
     with pytest.raises(InputError, match=NO_TABLE):
         SOURCE.describe({"peers": 0, "partial": 0, "visits": 0}, SourceOptions())
+
+
+def test_crawl_in_a_store_has_its_time() -> None:
+    names = [f"s3://b/2026-08-21T1{hour}%3A00_neighbors.ndjson?region=a" for hour in (2, 0, 1)]
+    assert number_crawls([InputFile(name, NEIGHBORS, 0, "") for name in names]) == [2, 0, 1]
 
 
 def test_spoilt_lines_are_taken_or_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from vizpub.ingest.inputs.files import NO_FILES_IN, find_files
 from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import RunDescription, SourceOptions
-from vizpub.ingest.sources.reports.facts import NO_REPORT
+from vizpub.ingest.sources.reports.facts import NO_REPORT, ReportTally
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
@@ -678,6 +678,11 @@ class TestBadInput:
         seen = take(desk.path, only="protocol.q")
         assert seen.told.protocol == "protocol.q"
         assert seen.rows("peers", "name") == {("1",), ("2",)}
+
+    def test_counter_that_only_another_run_sets_is_unknown(self, desk: Desk) -> None:
+        desk.write(0, node("1", bitsSent=8))
+        desk.write(0, node("1"), protocolName="protocol.q")
+        assert not ReportTally.of(stage(desk.path, only="protocol.q").counted).moved
 
     def test_folder_without_files_is_refused(self, desk: Desk) -> None:
         desk.write(0).unlink()

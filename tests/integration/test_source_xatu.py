@@ -551,6 +551,13 @@ def test_networks_are_runs_of_their_own(tmp_path: Path) -> None:
         take(tmp_path, options=SourceOptions(only="hoody"))
 
 
+def test_table_that_only_another_network_fills_is_lacking(tmp_path: Path) -> None:
+    other = row("deliver_message", 1, meta_network_name="hoodi")
+    write(tmp_path, {"graft": [row("graft", 0)], "deliver_message": [other]})
+    taken = take(tmp_path, options=SourceOptions(only="mainnet"))
+    assert taken.seen.receptions is None
+
+
 def test_bad_rows_of_xatu_are_quarantined(tmp_path: Path) -> None:
     changes: list[tuple[Row, str]] = [
         ({"event_date_time": None}, "missing value: event_date_time"),

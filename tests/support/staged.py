@@ -73,7 +73,7 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     rows, fold, tables, counted = made(None)
     if source.is_refuted(fold, counted, options):
         rows, fold, tables, counted = made(counted)
-    taken, damaged = [row for row in rows if row.kind == RowKind.RECORD], fold.summary()
+    taken, damaged = [row for row in rows if row.kind >= RowKind.RECORD], fold.summary()
     return Staged(taken, tables, counted, json.loads(damaged)["damaged"])
 
 

@@ -76,7 +76,7 @@ PARTS, SENT, CONTROL = "parts of messages", "messages sent", "control messages"
 MESSAGES, MESSAGE_BYTES, UNSIZED = "messages", "message_bytes", "unsized"
 """The counts of messages sent, of their bytes, and of those whose size is unknown."""
 _MAY_LACK = {
-    "other": _FIELDS.keys() - {"pa", "pg", "mg", "mp", "ph", "ps", "pu"},
+    "other": {"dl", "du", "rj"},
     "topic": _FIELDS.keys() - {"tj", "tl", "ps", "pu"},
     "reason": {"rj"},
     "proto": {"pa"},

@@ -149,7 +149,7 @@ class _TraceReader:
 def _rows_of_nodes(header: Header, split: InputSplit) -> Iterator[InputRow]:
     for name, attributes in zip(header.nodes, header.attributes, strict=True):
         record, place = msgspec.json.encode(attributes), (split.file, 1, None)
-        yield InputRow(RowKind.RECORD, name, header.t0, OF_ATTRIBUTES, *place, record)
+        yield InputRow(RowKind.FURTHER, name, header.t0, OF_ATTRIBUTES, *place, record)
 
 
 def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:

@@ -342,7 +342,9 @@ class _LinkFold(KeyFold):
                 text = ",".join((self._src, *filter(None, link), str(valid_from)))
                 self.refuse(row, why, text.encode())
             return
-        for time in () if is_way_back else {valid_from, last}:
+        # In a listed link no stretch is empty, however many rows were joined to one.
+        step = GAP if self._listed else max(last - valid_from, 1)
+        for time in () if is_way_back else (*range(valid_from, last, step), last):
             self._times.see(time, None, self._files[row.file], row.line)
         self._first = valid_from if self._first is None else min(valid_from, self._first)
         self._last = max(last, self._last)

@@ -246,4 +246,4 @@ def rows_of_event(
     record, place = msgspec.msgpack.encode(event), (file, line, None)
     yield InputRow(RowKind.RECORD, event.peer, event.time, rank, *place, record)
     if event.type in _OF_TWO_PEERS and event.other != event.peer:
-        yield InputRow(RowKind.RECORD, event.other, event.time, rank_of_other, *place, record)
+        yield InputRow(RowKind.FURTHER, event.other, event.time, rank_of_other, *place, record)

@@ -185,6 +185,8 @@ class FoldedPeer:
         """Add the messages that the peer says it wants, or does not."""
         for entry in event.entries.control if event.entries else ():
             other = None if entry.kind == "idontwant" else event.other
+            if other is None and entry.kind == "iwant":
+                continue  # it would be an IDONTWANT
             self._rows["requests"] += (
                 (self.name, message, other, self._arrivals) for message in entry.messages
             )

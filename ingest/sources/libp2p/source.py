@@ -142,7 +142,7 @@ class Libp2p(Source):
         """Return the time of the earliest of the files' first events; null if they have none."""
         read_rows = self.reader(source_input)
         each = (read_rows(split) for split in self.splits(source_input.files) if split.start == 0)
-        firsts = (next((r.time for r in rows if r.kind == RowKind.RECORD), None) for rows in each)
+        firsts = (next((r.time for r in rows if r.kind >= RowKind.RECORD), None) for rows in each)
         return min((time for time in firsts if time is not None), default=None)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:

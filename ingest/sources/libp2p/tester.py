@@ -15,7 +15,7 @@ from typing import Any
 from vizpub.ingest.inputs.files import InputFile, locate
 from vizpub.ingest.inputs.reader import parse_object
 from vizpub.ingest.sources.base import or_none
-from vizpub.reports.compressed import Content
+from vizpub.reports.compressed import Content, plain_path
 from vizpub.reports.fields import INT64
 
 PARAMETERS, HOSTS, NETWORK = "log(params)", "log(shadow)", "log(graph)"
@@ -42,7 +42,7 @@ _Facts = Mapping[str, str]
 
 def encoding_of(path: str, head: bytes) -> str | None:
     """Return the encoding of a file that the tester writes beside the logs; null for others."""
-    name = path.rpartition("/")[2].removesuffix(".gz")
+    name = plain_path(path).rpartition("/")[2].removesuffix(".gz")
     encoding, content = _FILES.get(name, (None, None))
     return encoding if content and content.search(head) else None
 
@@ -104,7 +104,8 @@ def attributes_of(log: str, files: Sequence[InputFile]) -> _Facts:
     network: `implementation`, `region`, `node_type`, `upload_bw_mbps` and `download_bw_mbps`.
     """
     hosts, network = (_nearest(log, files, encoding) for encoding in (HOSTS, NETWORK))
-    return {} if hosts is None else _read_hosts(hosts, network).get(log.split("/")[-2:][0], {})
+    host = _folder(log).rpartition("/")[2]
+    return {} if hosts is None else _read_hosts(hosts, network).get(host, {})
 
 
 def _nearest(log: str, files: Sequence[InputFile], encoding: str) -> InputFile | None:
@@ -112,9 +113,13 @@ def _nearest(log: str, files: Sequence[InputFile], encoding: str) -> InputFile |
     above = (
         file
         for file in files
-        if file.encoding == encoding and log.startswith(file.path.rpartition("/")[0] + "/")
+        if file.encoding == encoding and plain_path(log).startswith(_folder(file.path) + "/")
     )
     return max(above, key=lambda file: len(file.path), default=None)
+
+
+def _folder(path: str) -> str:
+    return plain_path(path).rpartition("/")[0]
 
 
 @lru_cache(4)

@@ -27,6 +27,7 @@ from vizpub.ingest.sources.libp2p.events import CONTROL_CHARACTER, EventType
 from vizpub.ingest.sources.libp2p.interop import parse_time
 from vizpub.machine.files import text_of
 from vizpub.model.errors import InputError, cause_of
+from vizpub.reports.compressed import plain_path
 from vizpub.reports.fields import INT64
 
 _MESSAGE = {"message": True, "topic": False}
@@ -138,7 +139,7 @@ class LinePatterns:
 
     def peer_of_file(self, path: str) -> str | None:
         """Return the peer that the path of a file names; null if it names none."""
-        match = self.file.search(path) if self.file else None
+        match = self.file.search(plain_path(path)) if self.file else None
         return match.groupdict().get("peer") if match else None
 
     def match(self, line: str, peer: str | None) -> LineMatch | None:

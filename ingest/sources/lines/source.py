@@ -31,6 +31,7 @@ from vizpub.ingest.sources.lines.patterns import LinePatterns
 from vizpub.ingest.tasks.fold import RunCounts, count_name, every_refused
 from vizpub.model.errors import InputError
 from vizpub.model.run import DUPLICATES
+from vizpub.reports.compressed import plain_path
 
 NO_MATCH = "lines that match no pattern"
 EARLY = "arrivals before their publication, by the two clocks"
@@ -93,13 +94,17 @@ class Lines(Libp2p):
         if self._patterns is None or b"\0" in head:
             return None
         file = self._patterns.file
-        return "text" if file is None or file.search(path) else None
+        return "text" if file is None or file.search(plain_path(path)) else None
 
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of lines."""
         options = source_input.options
         judge = TraceJudge.of(source_input)
         return _LineReader(judge, LinePatterns.parse(options.pattern or ""), options.max_line)
+
+    def told_by_name(self, path: str) -> str | None:
+        """Return the peer that the path names."""
+        return self._patterns.peer_of_file(path) if self._patterns else None
 
     def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p; unknown is what no pattern finds.

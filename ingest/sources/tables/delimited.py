@@ -230,9 +230,11 @@ def _rows_of_line(
     if isinstance(placed, str):
         yield refusal_row(split, number, placed, text)
         return
+    kind = RowKind.RECORD
     for key, time, rank, record in placed:
         encoded = msgspec.json.encode(record)
-        yield InputRow(RowKind.RECORD, key, time, rank, split.file, number, None, encoded)
+        yield InputRow(kind, key, time, rank, split.file, number, None, encoded)
+        kind = RowKind.FURTHER
 
 
 class TableSource(Source):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote, unquote
 
 from vizpub.model.errors import InputError
+from vizpub.reports.compressed import plain_path
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -15,7 +16,7 @@ def folder_columns(path: str) -> dict[str, str]:
     value is empty.
     """
     columns = {}
-    for folder in path.split("/")[:-1]:
+    for folder in plain_path(path).split("/")[:-1]:
         name, is_column, value = folder.partition("=")
         if name and is_column:
             columns[unquote(name).lower()] = "" if value == _NULL else unquote(value)

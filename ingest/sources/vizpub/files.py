@@ -18,7 +18,7 @@ import msgspec
 
 from vizpub.ingest.inputs.files import locate
 from vizpub.ingest.inputs.reader import CUT_OFF, INVALID_UTF8
-from vizpub.reports.compressed import Content, without_query
+from vizpub.reports.compressed import Content, plain_path
 from vizpub.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
 from vizpub.reports.files import RepeatedKey, strict_json
 
@@ -51,7 +51,7 @@ def recognise(path: str, head: bytes) -> str | None:
     <protocol>/[<checkpoint>/]<checkpoint>_<host>_<protocol>.json, where merged files name no host.
     Return null for other files.
     """
-    path = without_query(path)
+    path = plain_path(path)
     content, layout = _CONTENT.match(head.removeprefix(BOM_UTF8)), _LAYOUT.search(path)
     if content:
         protocol = content[1].decode("utf-8", "replace")

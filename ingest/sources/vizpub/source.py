@@ -71,8 +71,9 @@ class _NodeReader:
                     yield refusal_row(split_, number, "; ".join(wrong), bytes(text))
                     continue
                 tally.count_unknown(unknown_fields(node))
-                tally.moved.update(name for name, theirs in COUNTERS.items() if node.get(theirs))
                 if self.chosen.takes(checkpoint.run, tally):
+                    moved = (name for name, theirs in COUNTERS.items() if node.get(theirs))
+                    tally.moved.update(moved)
                     record = msgspec.json.encode(
                         as_report(node, checkpoint.run, checkpoint.interval)
                     )

@@ -86,7 +86,6 @@ class TableReader:
         """Yield the rows of a split; the line of an event is its row number."""
         name = table_of(split.path) or ""
         tally, table = self.judge.tally(), TABLES[name]
-        tally.tables[name] += 1
         attributes_of_sentries = set[tuple[Any, ...]]()
 
         def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
@@ -95,6 +94,7 @@ class TableReader:
                 tally.networks[network] += 1
                 if self.only not in (None, network):
                     continue
+                tally.tables[name] = 1
                 try:
                     event, rank = self._event(values, name, table)
                     self.judge.count(event, tally, split, number)
@@ -109,7 +109,7 @@ class TableReader:
                     attributes_of_sentries.add(own)
                     at = event.peer, event.time, OF_ATTRIBUTES
                     record = _attributes(values, OF_SENTRY)
-                    yield InputRow(RowKind.RECORD, *at, *place, record)
+                    yield InputRow(RowKind.FURTHER, *at, *place, record)
                 yield from _rows_of_event(event, rank, place)
                 yield from self._rows_of_remote(event, values, place)
 
@@ -151,7 +151,7 @@ class TableReader:
         attributes = _attributes(values, OF_REMOTE)
         if attributes != b"{}" and event.other not in self.sentries.values():
             at = event.other, event.time, OF_ATTRIBUTES
-            yield InputRow(RowKind.RECORD, *at, *place, attributes)
+            yield InputRow(RowKind.FURTHER, *at, *place, attributes)
 
     def _peer(self, values: _Values, column: str) -> str:
         if not (key := values[column]):
@@ -250,4 +250,4 @@ def _rows_of_event(event: XatuEvent, rank: int, place: _Place) -> Iterator[Input
     yield InputRow(RowKind.RECORD, event.peer, event.time, rank, *place, record)
     if event.type in _OF_TWO_PEERS and event.other != event.peer:
         later = rank + _OF_OTHERS * _NEWEST
-        yield InputRow(RowKind.RECORD, event.other, event.time, later, *place, record)
+        yield InputRow(RowKind.FURTHER, event.other, event.time, later, *place, record)

@@ -73,6 +73,16 @@ def test_truncated_zstandard_gives_a_prefix_and_reports_damage() -> None:
     assert damage.startswith("damaged zstandard")
 
 
+@pytest.mark.parametrize("cut", [20, 1000])
+def test_truncated_frames_of_zstandard_give_all_whole_ones(cut: int) -> None:
+    parts = [RAW[at : at + 1000] for at in range(0, 30_000, 1000)]
+    frames = [pa.compress(part, codec="zstd", asbytes=True) for part in parts]
+    content, damage = read(b"".join(frames)[:-cut])
+    assert RAW.startswith(content)
+    assert len(content) >= 30_000 - 1000 * (1 + -(-cut // len(frames[-1])))
+    assert damage is not None
+
+
 def test_lines_are_joined_over_chunks() -> None:
     chunks = [b"a\nb", b"c", b"\n\n", b"d\r\n", b"e"]
     assert list(lines(chunks)) == [

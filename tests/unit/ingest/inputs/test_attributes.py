@@ -12,16 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from tests.support.words import naming
 from vizpub.analytics.steps import TaskContext, compute_tables
 from vizpub.ingest.inputs.attributes import (
     COLUMNS_WANTED,
     SIDE,
+    StatedValue,
     read_again,
     read_attribute_files,
     side_table,
 )
+from vizpub.ingest.inputs.files import ResolvedPath
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.tasks.staged import ingest_step, macro_text
 from vizpub.model.clock import OPEN, Clock
@@ -83,6 +86,17 @@ class TestColumns:
         assert rows_of(tmp_path / "peers.parquet") == expected
         zipped = written(tmp_path, gzip.compress(text.encode()), "peers.csv.gz")
         assert rows_of(zipped) == expected
+
+    def test_compressed_file_in_a_store_is_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uri = "s3://bucket/peers.csv.zstd?region=here"
+        path = written(tmp_path, pa.compress(b"peer,x\na,1\n", codec="zstd", asbytes=True))
+        place = fs.LocalFileSystem(), str(path)
+        module = "vizpub.ingest.inputs.attributes"
+        monkeypatch.setattr(f"{module}.find_files", lambda _: {uri: ResolvedPath({uri: None})})  # type: ignore[dict-item]
+        monkeypatch.setattr(f"{module}.locate", lambda _: place)
+        assert read_attribute_files([uri])[0].values == [StatedValue(2, "a", "x", "1", None, None)]
 
     def test_bytes_in_parquet_are_texts_and_nan_is_unknown(self, tmp_path: Path) -> None:
         columns = {"peer": [b"17", b"3"], "client": [b"prysm", None], "mbps": [math.nan, 2.5]}
@@ -148,7 +162,7 @@ def test_times_are_intervals_or_times_since_the_start_or_of_the_wall_clock(tmp_p
     text = "peer,key,value,from,to\na,c,1,1,2.5s\na,c,2,2.5s,\na,c,3,2026-01-01T00:00:04Z,5\n"
     assert rows_of(written(tmp_path, text), clock=EVENTS, epoch="2026-01-01T00:00:00Z") == [
         ("a", "c", "1", 1_000_000, 2_500_000),
-        ("a", "c", "2", 2_500_000, OPEN),
+        ("a", "c", "2", 2_500_000, 4_000_000),
         ("a", "c", "3", 4_000_000, 5_000_000),
     ]
 
@@ -156,6 +170,13 @@ def test_times_are_intervals_or_times_since_the_start_or_of_the_wall_clock(tmp_p
 def test_period_is_clipped_to_the_start_of_the_run(tmp_path: Path) -> None:
     text = "peer,key,value,from,to\na,c,1,0,1\na,c,2,1,5\n"
     assert rows_of(written(tmp_path, text)) == [("a", "c", "2", 2, 5)]
+
+
+def test_value_holds_until_the_next_one_of_its_peer_and_key(tmp_path: Path) -> None:
+    text = "peer,key,value,from\na,c,z,0\na,c,y,1\na,c,x,4\na,d,w,\n"
+    assert rows_of(written(tmp_path, text)) == [
+        ("a", "c", "y", 2, 4), ("a", "c", "x", 4, OPEN), ("a", "d", "w", 2, OPEN),
+    ]  # fmt: skip
 
 
 def test_later_file_replaces_a_key_of_a_peer(tmp_path: Path) -> None:

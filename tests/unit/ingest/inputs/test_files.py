@@ -28,6 +28,7 @@ from vizpub.ingest.inputs.files import (
     find_files,
     locate,
 )
+from vizpub.ingest.sources.tables.folders import folder_columns
 from vizpub.model.errors import InputError, ServiceError
 
 
@@ -71,6 +72,15 @@ def test_file_of_many_names_is_found_once() -> None:
     assert files("in/self") == {os.path.abspath("in/self/deep/b.txt"): 3}
     assert files("in/a.txt") == {os.path.abspath("in/a.txt"): 3}
     assert files("in/deep", "in/self", "in/a.txt") == {real: 3}
+
+
+@pytest.mark.parametrize("pattern", ["in/*", "in/li*"])
+def test_link_to_a_folder_that_a_glob_matches_is_skipped(pattern: str) -> None:
+    put("out/a.txt")
+    real = put("in/b.txt")
+    os.symlink("../out", "in/linked")
+    assert files(pattern) == ({real: 3} if pattern == "in/*" else {})
+    assert skipped(pattern) == {"in/linked": "a link to a folder: name the folder to read it"}
 
 
 def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
@@ -253,6 +263,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_store_uri_is_kept_without_secrets() -> None:
     found = files("s3://name:secret@bucket/some%20reports?region=here")
     assert found == {"s3://bucket/some%20reports/a.csv?region=here": 5}
+
+
+@pytest.mark.usefixtures("store")
+def test_folder_in_a_store_gives_its_column(tmp_path: Path) -> None:
+    folder = tmp_path / "bucket" / "some reports" / "interval=3" / "layer=a%3Ab"
+    folder.mkdir(parents=True)
+    (folder / "b.csv").write_text("src,dst")
+    _, path = files("s3://bucket/some%20reports?endpoint_override=a/b=c/d")
+    assert folder_columns(path) == {"interval": "3", "layer": "a:b"}
 
 
 def test_local_uri_becomes_a_path(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from tests.support.events import Happened, at, name_of, of_lines, trace
 from tests.support.staged import Staged, Taken, staged
+from vizpub.ingest.inputs.reader import RowKind
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.libp2p.events import EventType
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, rows_of_event
 from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
 from vizpub.ingest.sources.libp2p.presence import find_stays
 from vizpub.ingest.sources.libp2p.source import Libp2p
@@ -25,6 +26,12 @@ from vizpub.model.errors import InputError
 
 Span = tuple[int, int]
 PEERS = ("src", "dst", "peer", "previous_hop")
+
+
+@pytest.mark.parametrize("kind", [EventType.STREAM_OPENED, EventType.STREAM_CLOSED])
+def test_event_of_two_peers_is_one_record(kind: EventType) -> None:
+    rows = rows_of_event(TraceEvent(kind, "a", 0, "b"), 0, 1)
+    assert [(row.peer, row.kind) for row in rows] == [("a", RowKind.RECORD), ("b", RowKind.FURTHER)]
 
 
 def folded(folder: Path, events: Iterable[Happened], **options: Any) -> Staged:

@@ -132,6 +132,8 @@ def test_parameters_are_what_the_script_says_alike_everywhere(
         ("/a/b.json", b'{"script": []}', None),
         ("/a/shadow.yaml", SHADOW.encode(), HOSTS),
         ("/a/shadow.yaml.gz", b"hosts:\n", HOSTS),
+        ("s3://b/params.json?region=eu", b'{"script": [{"type"', PARAMETERS),
+        ("s3://b/graph.gml.gz?endpoint_override=c/d", b"graph [", NETWORK),
         ("/a/shadow.yaml", b"general:\n  my hosts: 3\n", None),
         ("graph.gml", b"graph [\n  directed 1", NETWORK),
         ("graph.gml", b"Creator x", None),

@@ -8,6 +8,7 @@ import pytest
 
 from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.lines.patterns import KINDS, LinePatterns, read_patterns
+from vizpub.ingest.sources.lines.source import Lines
 from vizpub.model.errors import InputError
 
 GOOD = r"""
@@ -203,6 +204,14 @@ def test_shipped_patterns_find_the_events_of_their_logs(
     assert of_kind == kind
 
 
+def test_file_is_no_copy_of_one_that_names_another_peer() -> None:
+    source = Lines(LinePatterns.parse(read_patterns("nim-libp2p")))
+    assert [*map(source.told_by_name, ("/pod-3.log", "/pod-4.log"))] == ["pod-3", "pod-4"]
+
+
 @pytest.mark.parametrize("path", ["/logs/pod-3.log", "pod-3.txt.gz", "/d/pod-3/main.1000.stdout"])
 def test_nodes_of_nim_libp2p_have_the_names_of_their_files(path: str) -> None:
-    assert LinePatterns.parse(read_patterns("nim-libp2p")).peer_of_file(path) == "pod-3"
+    patterns = LinePatterns.parse(read_patterns("nim-libp2p"))
+    assert patterns.peer_of_file(path) == "pod-3"
+    assert patterns.peer_of_file(f"s3://run/{path}?region=eu-west-1") == "pod-3"
+    assert Lines(patterns).recognises(f"s3://run/{path}?region=eu-west-1", b"a") == "text"

@@ -35,6 +35,7 @@ def whole(**fields: object) -> bytes:
         ("/r/protocol.rings/00000007/00000007_a_protocol.rings.json.gz", b"no", HOST),
         ("/r/3mspastry/000000013mspastry.json", b"no", MERGED),
         ("/r/protocol.rings/00000007_a_protocol.other.json", b"no", None),
+        ("s3://r/00000007p%3Dq.json?region=eu", HEAD.replace(b"protocol.rings", b"p=q"), MERGED),
         ("/r/protocol.rings/7_a_protocol.rings.json", b"no", None),
         ("/elsewhere/copy.json", b'{"protocolName": "p"}', None),
         ("/elsewhere/copy.json", b'[{"protocolName": "p", "intervalCount": 1, "nodes": {}}]', None),
