@@ -215,11 +215,11 @@ def _drop_copies(
     Of files with equal content, of whose names the source learns the same, the one with the
     shortest path is no copy.
     """
-    told = {f.path: (f.encoding, f.sha256, source.told_by_name(f.path)) for f in files}
+    keys = {f.path: (f.encoding, f.sha256, source.read_name(f.path)) for f in files}
     first: dict[tuple[str, str, str | None], str] = {}
     for file in sorted(files, key=lambda file: (len(file.path), file.path)):
-        first.setdefault(told[file.path], file.path)
-    pairs = [(file, first[told[file.path]]) for file in files]
+        first.setdefault(keys[file.path], file.path)
+    pairs = [(file, first[keys[file.path]]) for file in files]
     originals = [file for file, original in pairs if file.path == original]
     copies = [(f.path, f"a copy of {one}") for f, one in pairs if f.path != one]
     return originals, copies

@@ -233,7 +233,7 @@ class Source(ABC):
         first 50 lines. Called before anything is read, through `or_none`.
         """
 
-    def told_by_name(self, path: str) -> str | None:
+    def read_name(self, path: str) -> str | None:
         """Return what the name of a file says of its content, so that files of equal content are
         no copies if it differs; null by default.
         """

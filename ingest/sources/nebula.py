@@ -82,7 +82,7 @@ class Nebula(Source):
             return NEIGHBORS
         return VISITS if most_are(lines, partial(_has_keys, _OF_VISITS)) else None
 
-    def told_by_name(self, path: str) -> str | None:
+    def read_name(self, path: str) -> str | None:
         """Return the time of the crawl."""
         match = _TIME.search(plain_path(path))
         return match and match[0]

@@ -102,7 +102,7 @@ class Lines(Libp2p):
         judge = TraceJudge.of(source_input)
         return _LineReader(judge, LinePatterns.parse(options.pattern or ""), options.max_line)
 
-    def told_by_name(self, path: str) -> str | None:
+    def read_name(self, path: str) -> str | None:
         """Return the peer that the path names."""
         return self._patterns.peer_of_file(path) if self._patterns else None
 

@@ -206,7 +206,7 @@ def test_shipped_patterns_find_the_events_of_their_logs(
 
 def test_file_is_no_copy_of_one_that_names_another_peer() -> None:
     source = Lines(LinePatterns.parse(read_patterns("nim-libp2p")))
-    assert [*map(source.told_by_name, ("/pod-3.log", "/pod-4.log"))] == ["pod-3", "pod-4"]
+    assert [*map(source.read_name, ("/pod-3.log", "/pod-4.log"))] == ["pod-3", "pod-4"]
 
 
 @pytest.mark.parametrize("path", ["/logs/pod-3.log", "pod-3.txt.gz", "/d/pod-3/main.1000.stdout"])
