@@ -140,9 +140,9 @@ class Run(ChurningRun, RunOfArrivals):
         if name not in BY_GROUP:
             raise UnknownName("table of metrics by group", name, BY_GROUP)
         if name == "peers":
-            own = self.stored.definition("metrics/peers").names
-            asked = [c for c in columns or () if c not in ABOUT]
-            metrics = [c if c in own else c.removesuffix("_mean") for c in asked]
+            stored = self.stored.definition("metrics/peers").names
+            chosen = [c for c in columns or () if c not in ABOUT]
+            metrics = [c if c in stored else c.removesuffix("_mean") for c in chosen]
             needed = [*dict.fromkeys([*metrics, "present"])] if columns else None
             rows = peers_by_group(self, by, self.metrics("peers", needed, where).rows)
         elif name == "topics":

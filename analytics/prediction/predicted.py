@@ -71,8 +71,7 @@ class IntervalGossip:
         src, dst = (
             self._places(links[name].to_numpy().astype(np.int64)) for name in ("src", "dst")
         )
-        keys = np.unique(src * self.peers.size + dst)
-        self._keys = keys
+        keys = np.unique(self._keys_of(src, dst))
         n = max(self.peers.size, 1)
         self.overlay = LinkGraph(self.peers.size, keys // n, keys % n)
         present = {*self.peers.tolist()}

@@ -186,8 +186,14 @@ def _raise_problems(path: str, problems: Sequence[str]) -> None:
         raise InputError(f"{path}: {'; '.join(problems[:_SHOWN])}{more}", "correct these lines")
 
 
-_Period = tuple[int, int, str, int, bool, int]
-"""Valid_from within the run, valid_to, value, line, whether its end is stated, stated begin."""
+class _StatedPeriod(NamedTuple):
+    """When a file says that a peer has a value."""
+
+    since: int
+    until: int
+    value: str
+    line: int
+    has_end: bool
 
 
 def side_table(files: Iterable[AttributeFile], clock: Clock, epoch: str | None) -> pa.Table:
@@ -212,7 +218,7 @@ def _periods(
 ) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
     """Return valid_from, valid_to and value by peer and key, in order of time, of one file."""
     start = clock.first * clock.ticks_per_interval
-    problems, of_pairs = list[str](), defaultdict[tuple[str, str], list[_Period]](list)
+    problems, of_pairs = list[str](), defaultdict[tuple[str, str], list[_StatedPeriod]](list)
     for value in file.values:
         try:
             since = clock.begin_of(value.since, epoch) if value.since else start
@@ -222,25 +228,24 @@ def _periods(
             continue
         if until <= since:
             problems.append(f"line {value.line}: it ends before it begins, or at once")
-        period = (max(since, start), until, value.value, value.line, bool(value.until), since)
-        of_pairs[value.peer, value.key].append(period)
+        stated = _StatedPeriod(since, until, value.value, value.line, bool(value.until))
+        of_pairs[value.peer, value.key].append(stated)
     for (peer, key), periods in of_pairs.items():
-        periods.sort(key=lambda period: (period[5], period[3]))
+        periods.sort(key=lambda period: (period.since, period.line))
         for earlier, later in pairwise(periods):
-            is_same = later[5] == earlier[5]
-            if is_same or (earlier[4] and later[5] < earlier[1]):
-                text = f"'{key}' of peer '{peer}' has a value at this time in line {earlier[3]}"
-                problems.append(f"line {later[3]}: {text}")
+            is_same = later.since == earlier.since
+            if is_same or (earlier.has_end and later.since < earlier.until):
+                text = f"'{key}' of peer '{peer}' has a value at this time in line {earlier.line}"
+                problems.append(f"line {later.line}: {text}")
     _raise_problems(file.path, problems)
-    return {pair: _until_the_next(periods) for pair, periods in of_pairs.items()}
+    return {pair: _end_at_the_next(periods, start) for pair, periods in of_pairs.items()}
 
 
-def _until_the_next(periods: Sequence[_Period]) -> list[tuple[int, int, str]]:
+def _end_at_the_next(periods: Sequence[_StatedPeriod], start: int) -> list[tuple[int, int, str]]:
     """End each value where the next one begins, and leave out those that end before the run."""
-    nexts = [*(period[5] for period in periods[1:]), OPEN]
-    ends = [min(end, following) for (_, end, *_), following in zip(periods, nexts, strict=True)]
+    nexts = [*(period.since for period in periods[1:]), OPEN]
     return [
-        (begin, end, value)
-        for (begin, _, value, *_), end in zip(periods, ends, strict=True)
-        if begin < end
+        (max(one.since, start), until, one.value)
+        for one, following in zip(periods, nexts, strict=True)
+        if start < (until := min(one.until, following)) and one.since < until
     ]

@@ -110,6 +110,12 @@ def refusal_row(split: InputSplit, line: int, reason: str, text: bytes = b"") ->
     return InputRow(RowKind.REFUSED, file=split.file, line=line, reason=reason, record=beginning)
 
 
+def as_one_record(rows: Iterable[InputRow]) -> Iterator[InputRow]:
+    """Yield the rows of a record, which counts once."""
+    for place, row in enumerate(rows):
+        yield row._replace(kind=RowKind.FURTHER) if place else row
+
+
 def tally_row(counts: Mapping[str, Any]) -> InputRow:
     """Return the row with the counts of a split."""
     return InputRow(RowKind.TALLY, record=json.dumps(counts).encode())

@@ -18,8 +18,8 @@ from vizpub.ingest.inputs.reader import (
     InputRow,
     InputSplit,
     RecordRefused,
-    RowKind,
     SplitReader,
+    as_one_record,
     refusal_row,
     tally_row,
 )
@@ -205,12 +205,12 @@ class _GroupReader:
         events = _events_of_row(values, tally)
         for event in events:
             self.judge.count(event, tally, split, number)
-        kind = RowKind.RECORD
-        for event in events:
-            rank = 1 + (event.type in _ENDS) - (event.type in _BEGINS)
-            for row in rows_of_event(event, split.file, number, rank, _OF_OTHERS):
-                yield row._replace(kind=kind)
-                kind = RowKind.FURTHER
+        ranks = (1 + (event.type in _ENDS) - (event.type in _BEGINS) for event in events)
+        yield from as_one_record(
+            row
+            for event, rank in zip(events, ranks, strict=True)
+            for row in rows_of_event(event, split.file, number, rank, _OF_OTHERS)
+        )
 
 
 def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEvent]:

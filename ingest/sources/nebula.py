@@ -62,6 +62,7 @@ _OF_VISITS = {"PeerID", "AgentVersion", "Protocols"}
 NEIGHBORS, VISITS = "ndjson(neighbors)", "ndjson(visits)"
 """The encodings of the files of a crawl."""
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
+# A copy may have a further name behind these words, such as "_neighbors (1)".
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D?\d\d[^/]*(?=_(?:neighbors|visits))")
 _NAME = re.compile(rf"{_TIME.pattern}(?=_[a-z]+\.)")
 _PARTIAL = "peers of which only a part of the routing table was read"

@@ -23,6 +23,7 @@ from vizpub.ingest.inputs.reader import (
     InputSplit,
     RowKind,
     SplitReader,
+    as_one_record,
     line_splits,
     lines,
     refusal_row,
@@ -230,11 +231,11 @@ def _rows_of_line(
     if isinstance(placed, str):
         yield refusal_row(split, number, placed, text)
         return
-    kind = RowKind.RECORD
-    for key, time, rank, record in placed:
-        encoded = msgspec.json.encode(record)
-        yield InputRow(kind, key, time, rank, split.file, number, None, encoded)
-        kind = RowKind.FURTHER
+    place = split.file, number, None
+    yield from as_one_record(
+        InputRow(RowKind.RECORD, key, time, rank, *place, msgspec.json.encode(record))
+        for key, time, rank, record in placed
+    )
 
 
 class TableSource(Source):
