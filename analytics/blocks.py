@@ -80,6 +80,7 @@ TOPIC_TYPES: _Types = {
     "topic_diameter": np.int32,
     "distance_sum": np.int64,
     "pairs": np.int64,
+    "topic_average_path_length_error": np.float64,
 }
 
 
@@ -130,10 +131,12 @@ def measure_block(
     and distance_sum are estimates and eccentricity is at most the true one.
     `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
-    distance_sum and pairs (ordered pairs that are connected) without, always exact. Empty if not
-    asked for. `intervals` has the columns of `INTERVAL_TYPES`: average_path_length_error, the
-    standard error of the mean distance over all connected ordered pairs (0 where exact, NaN
-    without one).
+    distance_sum and pairs (ordered pairs that are connected) without, and
+    topic_average_path_length_error, the standard error of distance_sum / pairs (0 where exact, NaN
+    without a pair). Where it is above 0, distance_sum is an estimate, and topic_diameter at most
+    the true one. Empty if not asked for. `intervals` has the columns of `INTERVAL_TYPES`:
+    average_path_length_error, the standard error of the mean distance over all connected ordered
+    pairs (0 where exact, NaN without one).
 
     Links of a peer to itself and links or subscriptions of absent peers do not count. Except for
     the result, memory does not grow with the number of intervals.
@@ -148,8 +151,10 @@ def measure_block(
         if measures.topics:
             begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
             topic_numbers, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
-            values = topic_measures(
-                snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber
+            values, errors = topic_measures(
+                *(snapshot.outgoing[0], snapshot.either_way, bounds, snapshot.subscriber),
+                measures.max_edge_visits,
+                np.random.default_rng([measures.seed, snapshot.interval, 1]),
             )
             topics.append(
                 {
@@ -157,6 +162,7 @@ def measure_block(
                     "topic": topic_numbers,
                     "subscribers": np.diff(bounds),
                     **dict(zip(TOPIC_COLUMNS, values.T, strict=True)),
+                    "topic_average_path_length_error": errors,
                 }
             )
     return BlockMetrics(

@@ -65,11 +65,15 @@ def choose_engine(
 
 
 def engine_by_part(
-    engine: str, measures: Measures, overlay: Iterable[pa.RecordBatch]
+    engine: str,
+    measures: Measures,
+    overlay: Iterable[pa.RecordBatch],
+    sampled_topics: Iterable[pa.RecordBatch] = (),
 ) -> dict[str, str]:
     """Name the engine that measured each part, and count the intervals in which it was sampled.
 
-    `overlay` has rows of metrics/overlay.
+    `overlay` has rows of metrics/overlay, `sampled_topics` those of metrics/topics that were
+    sampled.
     """
     counts: Counter[str] = Counter()
     for rows in overlay:
@@ -88,8 +92,9 @@ def engine_by_part(
         }
         for name, flags in flags_by_name.items():
             counts[name] += pc.sum(flags).as_py() or 0
+    counts["topics"] = len({i for rows in sampled_topics for i in rows["interval"].to_pylist()})
     parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
-    for part in ("distances", "betweenness"):
+    for part in ("topics", "distances", "betweenness"):
         if counts[part]:
             total = amount(counts["intervals"], "interval")
             parts[part] += f", sampled in {counts[part]} of {total}"

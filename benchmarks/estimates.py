@@ -17,6 +17,7 @@ ESTIMATED = (
     ("peers", "betweenness"),
     ("peers", "mean_distance"),
     ("overlay", "average_path_length"),
+    ("topics", "topic_average_path_length"),
 )
 """Tables and metrics that have a standard error, `<metric>_error`."""
 _FIRST = 0

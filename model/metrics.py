@@ -223,6 +223,12 @@ METRICS_TOPICS = Table(
             "mean hops over the connected pairs of the subscribers' subgraph",
             "null where subscribers < 2 or no link",
         ),
+        of_graph(
+            "topic_average_path_length_error",
+            "double",
+            "standard error of topic_average_path_length where it was sampled, in hops",
+            "0 where exact; null where subscribers < 2 or no link",
+        ),
         *_HITS,
         maybe("duplicates", "int64", "arrivals in the interval that were not the first"),
         maybe("relay_receptions", "int64", "arrivals at peers that do not subscribe"),

@@ -205,7 +205,9 @@ _OF_PATHS = (
     "distance_sum", "reachable_peers", "eccentricity", "mean_distance_error",
     "betweenness", "betweenness_error",
 )  # fmt: skip
-_OF_TOPIC_PATHS = ("components", "topic_diameter", "distance_sum", "pairs")
+_OF_TOPIC_PATHS = (
+    "components", "topic_diameter", "distance_sum", "pairs", "topic_average_path_length_error",
+)  # fmt: skip
 
 
 def assemble_metrics(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from vizpub.analytics.kernels.adjacency import Peers
+from vizpub.analytics.kernels.adjacency import Peers, Rows
+from vizpub.analytics.kernels.components import weak_components
 from vizpub.analytics.kernels.distances import distances
+from vizpub.analytics.kernels.path_lengths import path_lengths
+from vizpub.analytics.options import ALWAYS_EXACT, TARGETS_A_WORD
 from vizpub.machine.compiled import compiled
-from vizpub.model.arrays import Int32s, Int64s
+from vizpub.model.arrays import Floats, Int32s, Int64s
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
+PAIRS = TOPIC_COLUMNS.index("pairs")
 
 
 @compiled("(int64[::1], int64[::1], uint32[::1], uint32[::1], int32[::1])")
@@ -59,7 +63,7 @@ def _measure_topic(ptr: Int64s, idx: Peers, measures: Int64s) -> None:
 
 
 @compiled("(int64[::1], int64[::1], uint32[::1], int64[::1], uint32[::1])")
-def topic_measures(
+def exact_topic_measures(
     out_ptr: Int64s, ptr: Int64s, idx: Peers, bounds: Int64s, subscribers: Peers
 ) -> Int64s:
     """int64[topics, 5], a row per topic with the columns `TOPIC_COLUMNS`.
@@ -82,3 +86,46 @@ def topic_measures(
         for v in members:
             place[v] = -1
     return measures
+
+
+def topic_measures(
+    out_ptr: Int64s,
+    either_way: Rows,
+    bounds: Int64s,
+    subscribers: Peers,
+    budget: float,
+    rng: np.random.Generator,
+) -> tuple[Int64s, Floats]:
+    """`exact_topic_measures`, and the standard error of each mean distance: 0, or NaN of no pair.
+
+    The topics share the `budget` of an interval by their subscribers. The distances of a topic that
+    needs more than its share are sampled, see `path_lengths`: its mean distance is then an
+    estimate, and topic_diameter at most the true one.
+    """
+    ptr, sizes = either_way[0], np.diff(bounds)
+    shares = budget * sizes / max(subscribers.size, 1)
+    ends = np.append(0, np.cumsum(np.diff(ptr)[subscribers]))[bounds]
+    # Links to peers that do not subscribe count, too, so that links are only sought where in doubt.
+    is_costly = sizes * (sizes + np.diff(ends)) > TARGETS_A_WORD * shares
+    kept = np.append(0, np.cumsum(np.where(is_costly, 0, sizes)))
+    of_cheap = subscribers[np.repeat(~is_costly, sizes)] if is_costly.any() else subscribers
+    measures = exact_topic_measures(out_ptr, *either_way, kept, of_cheap)
+    errors = np.where(measures[:, PAIRS] > 0, 0.0, np.nan)
+    place = np.full(ptr.size - 1, -1, np.int32)
+    for topic in np.flatnonzero(is_costly):
+        members = subscribers[bounds[topic] : bounds[topic + 1]]
+        place[members] = np.arange(members.size)
+        links, inner_ptr, inner_idx = induced_rows(out_ptr, *either_way, members, place)
+        rows = inner_ptr, inner_idx
+        place[members] = -1
+        components = np.unique(weak_components(*rows), return_counts=True)[1]
+        pairs = int((components * (components - 1)).sum())
+        paths = path_lengths(rows, shares[topic], rng)
+        reached = paths.reachable_peers.sum(dtype=np.int64)
+        if pairs and not reached:  # so few that to search all takes no time
+            paths, reached = path_lengths(rows, ALWAYS_EXACT, rng), np.int64(pairs)
+        distance_sum = round(paths.distance_sum.sum() / max(reached, 1) * pairs)
+        diameter = paths.eccentricity.max()
+        measures[topic] = links, components.size, diameter, distance_sum, pairs
+        errors[topic] = paths.average_path_length_error
+    return measures, errors

@@ -22,7 +22,6 @@ from vizpub.ingest.tasks.steps import StepInput, TaskBlock, cut_blocks
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, SAMPLED
 from vizpub.model.tables import PRESENCE
-from vizpub.runstore.manifest import Part
 from vizpub.runstore.store import StoredTable
 
 _MAKES = ("metrics/overlay", "metrics/peers", "metrics/topics")
@@ -123,16 +122,22 @@ def engines_used(job: Job, engine: str) -> dict[str, str]:
 
     An append counts earlier intervals again only if some were sampled.
     """
-    name = "metrics/overlay"
-    overlay = job.manifest.tables[name]
 
-    def of_parts(*parts: Part) -> dict[str, str]:
-        stored = StoredTable(job.writer.directory, name, parts, job.manifest.definition(name).arrow)
-        return engines.engine_by_part(engine, job.measuring.measures, stored.scan())
+    def of_parts(*, newest: bool) -> dict[str, str]:
+        def stored(name: str) -> StoredTable:
+            entry, schema = job.manifest.tables[name], job.manifest.definition(name).arrow
+            parts = (entry.newest,) if newest else entry.parts
+            return StoredTable(job.writer.directory, name, parts, schema)
 
-    now = of_parts(overlay.newest)
+        is_sampled = pc.field("topic_average_path_length_error") > 0
+        return engines.engine_by_part(
+            *(engine, job.measuring.measures, stored("metrics/overlay").scan()),
+            stored("metrics/topics").scan(["interval"], is_sampled),
+        )
+
+    now = of_parts(newest=True)
     if job.base is None or (
         now == job.base.engines and not any("sampled" in by for by in now.values())
     ):
         return now
-    return of_parts(*overlay.parts)
+    return of_parts(newest=False)

@@ -119,12 +119,19 @@ def test_engines_of_a_run_name_what_was_left_out() -> None:
             Measures(max_edge_visits=1e3),
             # The second is dear, but smaller than the smallest sample of distances.
             rows((0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)),
+            # Two topics of one interval, and one of another.
+            [
+                pa.record_batch([pa.array([7, 7])], ["interval"]),
+                pa.record_batch([pa.array([9])], ["interval"]),
+            ],
         )
         for diameter in (4, None)
     }
-    assert told[4]["topics"] == told[4]["distances"] == "kernels"
+    assert told[4]["distances"] == "kernels"
+    assert told[4]["topics"] == "kernels, sampled in 2 of 3 intervals"
     assert told[4]["betweenness"] == "kernels, sampled in 1 of 3 intervals"
     alone = engine_by_part("kernels", Measures(max_edge_visits=1e3), rows((500, 20_000, 4)))
+    assert alone["topics"] == "kernels"
     assert alone["betweenness"] == "kernels, sampled in 1 of 1 interval"
     assert told[None]["topics"] == "graphframes, links alone"
     assert told[None]["distances"] == told[None]["betweenness"] == "none"

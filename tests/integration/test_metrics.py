@@ -223,7 +223,10 @@ def share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-ERRORS = {"betweenness_error", "mean_distance_error", "average_path_length_error"}
+ERRORS = {
+    *("betweenness_error", "mean_distance_error"),
+    *("average_path_length_error", "topic_average_path_length_error"),
+}
 """0 wherever nothing is sampled."""
 
 
@@ -384,6 +387,7 @@ def graph_of_topic(graph: Any) -> Row:
         "components": nx.number_connected_components(undirected),
         "topic_diameter": largest(hops),
         "topic_average_path_length": mean(hops),
+        "topic_average_path_length_error": 0 if hops else None,
     }
 
 

@@ -169,7 +169,7 @@ class ReadingOptions:
             min=1,
             show_default=False,
             help="Sample metrics that would traverse more links per interval (default: 2e10): "
-            "n·(n+m) for betweenness, 1/64 of that for distances.",
+            "n·(n+m) for betweenness, 1/64 of that for distances in the overlay and in topics.",
             rich_help_panel=RARE,
         ),
     ] = Measures.max_edge_visits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,7 @@ def brute_topics(graph: Any, taken: set[tuple[int, int]], interval: int) -> list
                 "topic_diameter": max(hops, default=-1),
                 "distance_sum": sum(hops),
                 "pairs": len(hops),
+                "topic_average_path_length_error": 0.0 if hops else math.nan,
             }
         )
     return found

@@ -20,7 +20,7 @@ from vizpub.analytics.kernels.clustering import clustering, corners_by_bits, cor
 from vizpub.analytics.kernels.components import strong_components, weak_components
 from vizpub.analytics.kernels.distances import distances
 from vizpub.analytics.kernels.pagerank import pagerank
-from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, induced_rows, topic_measures
+from vizpub.analytics.kernels.topics import PAIRS, TOPIC_COLUMNS, induced_rows, topic_measures
 from vizpub.machine.compiled import compiled, population
 
 EXACT = 2e10
@@ -275,10 +275,52 @@ def test_topic_measures_equal_networkx_among_their_subscribers(links_per_peer: f
     bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
     subscribers = np.concatenate(groups).astype(np.uint32)
     rows = rows_of(graph)
-    measured = topic_measures(rows[0], *either_way(rows), bounds, subscribers)
+    measured, errors = topic_measures(
+        *(rows[0], either_way(rows), bounds, subscribers), EXACT, np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(errors, np.where(measured[:, PAIRS] > 0, 0, np.nan))
     for group, row in zip(groups, measured, strict=True):
         expected = undirected_figures(graph.subgraph(group.tolist()).copy())
         assert dict(zip(TOPIC_COLUMNS, row.tolist(), strict=True)) == expected
+
+
+def test_topic_beyond_its_share_is_sampled_within_its_stated_error() -> None:
+    """The other topics, and what needs no distances, are as without a limit."""
+    graph = random_overlay(2_000, 6, seed=21)
+    rng = np.random.default_rng(22)
+    groups = [np.sort(rng.choice(2_000, size, replace=False)) for size in (1_500, 40, 1_200)]
+    bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
+    subscribers = np.concatenate(groups).astype(np.uint32)
+    rows = rows_of(graph)
+    inputs = rows[0], either_way(rows), bounds, subscribers
+    exact, no_errors = topic_measures(*inputs, EXACT, rng)
+    assert no_errors.tolist() == [0, 0, 0]
+    draws = [topic_measures(*inputs, 0, np.random.default_rng(seed)) for seed in range(200)]
+    estimates = np.array([measured for measured, _ in draws])
+    errors = np.array([stated for _, stated in draws])
+    np.testing.assert_array_equal(estimates[:, 1], np.tile(exact[1], (len(draws), 1)))
+    assert not errors[:, 1].any()
+    of_links = [TOPIC_COLUMNS.index(name) for name in ("topic_links", "components", "pairs")]
+    same = np.tile(exact[:, of_links], (len(draws), 1, 1))
+    np.testing.assert_array_equal(estimates[..., of_links], same)
+    assert (estimates[..., TOPIC_COLUMNS.index("topic_diameter")] <= exact[:, 2]).all()
+    means = estimates[..., 3] / estimates[..., PAIRS]
+    off, spread = means - exact[:, 3] / exact[:, PAIRS], means.std(axis=0)
+    for topic in (0, 2):
+        assert abs(off[:, topic].mean()) < 5 * spread[topic] / len(draws) ** 0.5 + 1e-3
+        assert (errors[:, topic] ** 2).mean() ** 0.5 == pytest.approx(spread[topic], rel=0.2)
+
+
+def test_sampled_topic_whose_sample_meets_no_pair_is_searched_whole() -> None:
+    """One link among 5,000 subscribers: the least sample, 512 of them, most often misses it."""
+    ptr = np.concatenate([[0], np.ones(5_000, np.int64)])
+    rows = ptr, np.array([1], np.uint32)
+    everybody, bounds = np.arange(5_000, dtype=np.uint32), np.array([0, 5_000])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        measured, errors = topic_measures(ptr, either_way(rows), bounds, everybody, 0, rng)
+        assert measured.tolist() == [[1, 4_999, 1, 2, 2]]
+        assert errors[0] >= 0
 
 
 @pytest.mark.parametrize("hops", [SHALLOW, DEEP])
