@@ -156,7 +156,7 @@ def _cache() -> Check:
 
 def _nearest(folder: Path) -> Path:
     """The folder, or the nearest parent of it that exists."""
-    return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    return next(p for p in (folder.absolute(), *folder.absolute().parents) if os.path.exists(p))
 
 
 def _write_problem(folder: Path) -> str:

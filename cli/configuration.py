@@ -96,7 +96,7 @@ def configure(ctx: typer.Context) -> None:
     """
     file = ctx.params["config"]
     path = Path(file) if file else Path(ctx.params["workspace"]) / FILE
-    current = Configuration(path if file or path.exists() else None)
+    current = Configuration(path if file or os.path.exists(path) else None)
     words = [*ctx._protected_args, *ctx.args]
     if current.file:
         reader = _FileReader(current, path, words, implicit=not file)

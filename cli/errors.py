@@ -69,6 +69,8 @@ class CommandGroup(HelpfulGroup):
                 _flush()
                 raise
             except OSError as error:
+                if error.filename is not None:  # not of a stream
+                    sys.exit(report(error))
                 with standard_output():
                     raise error from None
         except typer.Exit as done:

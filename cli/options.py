@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fnmatch import fnmatchcase
@@ -32,8 +34,9 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
+from vizpub.machine.files import MARK, text_of
 from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
-from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.errors import OutOfRange, UnknownName, UseError, cause_of
 from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -365,3 +368,21 @@ def comma_list(text: str | None) -> tuple[str, ...] | None:
     if not all(items):
         raise UseError(f"'{text}' is not a list of names; write for example a,b")
     return items
+
+
+def text_argument(text: str, suffix: str) -> str:
+    """A query from standard input (-), from a file that exists or has the suffix, or the text.
+
+    Raises: UseError if it cannot be read.
+    """
+    try:
+        if text == "-":
+            if sys.stdin is None:
+                raise UseError("standard input is closed: give the query itself, or a file")
+            return sys.stdin.read().removeprefix(MARK)
+        if text.endswith(suffix) or os.path.isfile(text):
+            return text_of(Path(text))
+    except (OSError, UnicodeDecodeError) as error:
+        source = "standard input" if text == "-" else text
+        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
+    return text

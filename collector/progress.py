@@ -58,7 +58,7 @@ class CollectionProgress:
         """Returns the state of the topic of Kafka that is read; empty without one."""
         self.disk = 0
         """Bytes of the log and of all batches."""
-        self.posts = self.post_errors = 0
+        self.posts = 0
         self.rows: deque[Row] = deque(maxlen=_KEPT_ROWS)
         self.counted: dict[str, int] = {}
         """The known publications, receptions and first receptions since this process began."""

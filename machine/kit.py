@@ -67,7 +67,7 @@ def _write_wheel(one: Distribution, folder: Path) -> None:
     tag = "-".join(".".join(dict.fromkeys(parts)) for parts in zip(*tags, strict=True))
     path = folder / f"{name}-{one.version}-{tag}.whl"
     rows: list[tuple[str, str, str]] = []
-    with ZipFile(path, "w", ZIP_DEFLATED, compresslevel=_LEVEL) as wheel:
+    with ZipFile(path, "w", ZIP_DEFLATED, compresslevel=_LEVEL, strict_timestamps=False) as wheel:
         for file, inside in _files(one, f"{name}-{one.version}.data"):
             wheel.write(file.locate(), inside)
             hashed = f"{file.hash.mode}={file.hash.value}" if file.hash else ""

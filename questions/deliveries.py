@@ -181,7 +181,7 @@ def _answer(
         of_layers=OF_LAYERS,
         **{name: rows_of(run, name) for name in ("links", "presence", "rejections")},
     )
-    chosen = list(run.checked_layers(layers) or ()) or None
+    chosen = run.checked_layers(layers)
     return read_answer(run.stored, reasons + question, layers=chosen, **values)
 
 

@@ -78,7 +78,7 @@ def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None =
         "messages": _PUBLISHED.format(what="*") if has_publications else "NULL",
         "publishers": _PUBLISHED.format(what="DISTINCT publisher") if has_publications else "NULL",
     }
-    tick, chosen = run.tick_at(at), list(run.checked_layers(layers) or ()) or None
+    tick, chosen = run.tick_at(at), run.checked_layers(layers)
     return read_answer(run.stored, _TOPICS.format(**columns), at=tick, layers=chosen)
 
 
@@ -109,7 +109,7 @@ def paths(
     """
     run.facts.check_known("presence", "links")
     tick, names = run.tick_at(at), run.peers
-    chosen = run.checked_layers(layers) or None
+    chosen = run.checked_layers(layers)
     source, target = (_present_peer(run, name, tick) for name in ends)
     following: dict[int, list[int]] = defaultdict(list)
     for link in distinct_links(run, tick, chosen).to_pylist():

@@ -85,20 +85,24 @@ class NamedRun:
     def _index(self, kind: str, name: str, names: Sequence[str]) -> int:
         return place_of(kind, name, names, f"vizpub sql {self.facts.name} 'FROM {NAMED[kind]}'")
 
-    def checked_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
-        """Return the layers, after a check that the run has links in each. Raises: UnknownName."""
-        if layers is not None:
-            run_layers = sorted(
-                pc.unique(self.stored.read("links", ["layer"])["layer"]).to_pylist()
-            )
-            for layer in layers:
-                if layer not in run_layers:
-                    raise UnknownName("layer", layer, run_layers)
-        return layers
+    def checked_layers(self, layers: Sequence[str] | None) -> list[str] | None:
+        """Return the layers (null = all), after a check that the run has links in each.
 
-    def counted_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
+        Raises: UnknownName.
+        """
+        if layers is None:
+            return None
+        run_layers = sorted(pc.unique(self.stored.read("links", ["layer"])["layer"]).to_pylist())
+        for layer in layers:
+            if layer not in run_layers:
+                raise UnknownName("layer", layer, run_layers)
+        return list(layers)
+
+    def counted_layers(self, layers: Sequence[str] | None) -> list[str] | None:
         """The layers, or those that the metrics count (null = all). Raises: as checked_layers."""
-        return self.facts.layers if layers is None else self.checked_layers(layers)
+        if layers is None and self.facts.layers:
+            return list(self.facts.layers)
+        return self.checked_layers(layers)
 
     def tick_at(self, at: int | str) -> int:
         """The tick of an interval number or a time. Raises: OutOfRange, UseError."""

@@ -235,7 +235,15 @@ class Reporter:
         return lines
 
     def _work(self) -> None:
-        """Send requests, until the end."""
+        """Send requests, until the end or until the spool cannot be read."""
+        try:
+            self._send_requests()
+        except OSError as error:
+            with self._changed:
+                self.error = f"the spool cannot be read: {error}"
+                self._changed.notify_all()
+
+    def _send_requests(self) -> None:
         while request := self._next_request():
             unencoded, spool = request
             lines = self._encode(unencoded)

@@ -38,7 +38,7 @@ NO_COMMANDS = "these peers obey no commands"
 
 CURSOR, MORE = "vizpub-cursor", "vizpub-more"
 """Headers of an answer: the next cursor, and 1 if there is more already."""
-REPORT, COMMANDS = "/report", "/commands"
+REPORT_PATH, COMMANDS_PATH = "/report", "/commands"
 """Paths below the URL of a target."""
 _JSON = "application/json"
 _MOST = 4 * 2**20
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer `/report?since=CURSOR`."""
         url = urlsplit(self.path)
-        if not self._is_allowed(url.path, REPORT):
+        if not self._is_allowed(url.path, REPORT_PATH):
             return
         since = parse_qs(url.query).get("since", [""])[0]
         part = self.server.reports.part(since)
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer `/commands`."""
         inbox = self.server.reports.inbox
         size = self.headers.get("content-length", "")
-        if not self._is_allowed(urlsplit(self.path).path, COMMANDS):
+        if not self._is_allowed(urlsplit(self.path).path, COMMANDS_PATH):
             return
         # A web page cannot send this type to another server without asking, which fails here.
         if self.headers.get_content_type() != _JSON:
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.reports.allows(self.headers):
             self._refuse(401, "give the token of these reports")
         elif path != right_path:
-            self._refuse(404, f"reports are at {REPORT}, and commands go to {COMMANDS}")
+            self._refuse(404, f"reports are at {REPORT_PATH}, and commands go to {COMMANDS_PATH}")
         else:
             return True
         return False

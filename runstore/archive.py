@@ -179,15 +179,15 @@ def _sources(run: StoredRun, stack: ExitStack, *, with_log: bool) -> dict[str, _
 
 
 def _sources_of_log(of: Collected, stack: ExitStack) -> dict[str, _Source]:
-    """The files of a collection as they are at one moment, though a collector may run. Files of the
-    log are open, as it seals and removes them; they have all that is not in these batches.
+    """The files of a collection as they are at one moment, though a collector may run. Batches and
+    files of the log are open, as it removes them; the log has all that is not in these batches.
     """
     while True:
         batches, segments = _plain_files(of.batches), ExitStack()
-        with suppress(FileNotFoundError):  # of a segment that was sealed or removed: look again
-            log = [
+        with suppress(FileNotFoundError):  # of one that was sealed or removed: look again
+            opened = [
                 _Source.of(path, segments.enter_context(path.open("rb")))
-                for path in _plain_files(of.log)
+                for path in (*batches, *_plain_files(of.log))
             ]
             if _plain_files(of.batches) == batches:
                 stack.push(segments)
@@ -195,7 +195,7 @@ def _sources_of_log(of: Collected, stack: ExitStack) -> dict[str, _Source]:
         segments.close()
     others = [path for path in _plain_files(of.folder) if path.name in _OF_FOLDER]
     others += _plain_files(of.folder / "tokens")
-    sources = (*map(_Source.of, (*others, *batches)), *log)
+    sources = (*map(_Source.of, others), *opened)
     return {f"{_LOG}/{source.path.relative_to(of.folder)}": source for source in sources}
 
 
@@ -323,9 +323,13 @@ def import_run(
 
 def _open_archive(file: Path) -> BinaryIO:
     try:
-        return file.open("rb")
+        stream = file.open("rb")
     except OSError as error:
         raise UseError(f"{file} cannot be read: {cause_of(error)}") from error
+    if not stream.seekable():
+        stream.close()
+        raise UseError(f"{file} is a pipe: write the archive to a file first")
+    return stream
 
 
 def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replaces: bool) -> None:
@@ -346,14 +350,19 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
 
 @contextmanager
 def _discarding_on_failure(writer: RunWriter, of: Collected) -> Iterator[None]:
-    """Remove all new files if the block fails."""
+    """Remove all new files if the block fails, unless the run was committed by then."""
     try:
         with as_errors_of_ours(writer.directory):
             yield
     except BaseException:
-        for folder in (*writer.handed_out, of.imported):
-            shutil.rmtree(folder, ignore_errors=True)
-        if not (writer.stored or writer.broken):
+        named: set[str] = set()
+        with suppress(FileNotFoundError, StoreBroken):
+            named = read_manifest(writer.directory).directories
+        for folder in writer.handed_out:
+            if str(folder.relative_to(writer.directory)) not in named:
+                shutil.rmtree(folder, ignore_errors=True)
+        finish_import(of)
+        if not (named or writer.stored or writer.broken):
             shutil.rmtree(writer.directory, ignore_errors=True)
         raise
 
@@ -397,4 +406,5 @@ def _extract_run(archive: _Archive, writer: RunWriter, of: Collected) -> None:
     log = journal.read_bytes() if journal.exists() else None
     writer.commit(run)  # which removes what a kill leaves, so the journal that was extracted, too
     if log is not None:
-        (directory / JOURNAL).write_bytes(log)
+        with suppress(OSError):  # the run is whole without it
+            (directory / JOURNAL).write_bytes(log)

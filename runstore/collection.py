@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.machine.locks import LockHeld, find_holder, holding
+from vizpub.machine.locks import SWEPT_S, LockHeld, find_holder, holding
 from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
@@ -30,8 +30,6 @@ RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
 IDENTITY = "identity"
 """The file with the identity of a collection."""
-_LOOK_S = 0.5
-"""That a lock is tried again."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ class Collected:
         with ExitStack() as lock:
             try:
                 with as_errors_of_ours(self.folder):  # perhaps somebody only looks: see collector
-                    lock.enter_context(holding(self._lock, _LOOK_S))
+                    lock.enter_context(holding(self._lock, SWEPT_S))
             except LockHeld as error:
                 raise otherwise(self.run, error.owner) from error
             yield

@@ -43,7 +43,7 @@ class Journal:
                     file.seek(end - 1)
                     is_torn = file.read(1) != b"\n"
                     line = f"\n{line}" if is_torn else line
-                file.write(f"{line}\n".encode())
+                file.write(f"{line}\n".encode(errors="backslashreplace"))
         except OSError as error:
             _LOG.warning("the run's log cannot be written: %s", error.strerror)
 
@@ -77,9 +77,9 @@ class Journal:
             yield
         except BaseException as error:
             why = str(error).partition("\n")[0] or type(error).__name__
-            self.add(f"{kind} stopped", seconds=_since(start), note=why)
+            self.add(f"{kind} stopped", seconds=_seconds_since(start), note=why)
             raise
-        self.add(f"{kind} ended", seconds=_since(start), rows=rows())
+        self.add(f"{kind} ended", seconds=_seconds_since(start), rows=rows())
 
 
 def read_journal(directory: Path) -> Iterator[_Event]:
@@ -96,5 +96,5 @@ def read_journal(directory: Path) -> Iterator[_Event]:
             yield {**dict.fromkeys(COLUMNS), "event": "unreadable", "note": text}
 
 
-def _since(start: float) -> float:
+def _seconds_since(start: float) -> float:
     return round(time.monotonic() - start, 3)

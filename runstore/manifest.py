@@ -203,7 +203,7 @@ class Manifest:
     extends: str = ""
     """The identity of the run that this one appends to; empty = none."""
     replaces: str = ""
-    """The digest of the run.json that this one will replace; empty = none."""
+    """The identity of the run that it will replace, see identity_to_replace; empty = none."""
     boundary: Boundary | None = None
     """Known once the messages of an append are numbered."""
     generation: int = 0

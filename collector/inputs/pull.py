@@ -35,7 +35,7 @@ from vizpub.machine.files import text_of
 from vizpub.machine.private import open_secret
 from vizpub.model.errors import InputError, UseError, cause_of
 from vizpub.reports.endpoint import bearer, is_address
-from vizpub.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
+from vizpub.reports.pulled import COMMANDS_PATH, CURSOR, MORE, REPORT_PATH
 
 NO_REPORTER = "is not the URL of a reporter"
 
@@ -233,7 +233,7 @@ class PullInput:
     async def _take_part(self, target: PullTarget) -> bool:
         """Take the next part. Returns True if there is more already."""
         since = str(self.intake.positions.get(target.url, ""))
-        path = f"{REPORT}?since={quote(since, safe='')}"
+        path = f"{REPORT_PATH}?since={quote(since, safe='')}"
         body, headers = await self._exchange(target, path, None, self.web.bodies.sent)
         try:
             report_lines = await asyncio.to_thread(lines_of, body, self.web.bodies)
@@ -271,7 +271,7 @@ class PullInput:
         content = json.dumps({"commands": list(waiting.values())}).encode()
         try:
             async with asyncio.timeout(seconds):
-                body, _ = await self._exchange(target, COMMANDS, content, _ANSWERS)
+                body, _ = await self._exchange(target, COMMANDS_PATH, content, _ANSWERS)
                 answered = _DECODER.decode(body).answers
                 answers = {one.id: one for one in answered if one.id in waiting}
                 notes = (

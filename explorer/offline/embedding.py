@@ -115,7 +115,7 @@ class _Embedding:
         meta, arrays = columns.block(self._run, name, number)
         values = arrays["values"].reshape(arrays["low"].size, -1)
         values[:, self._left_out] = np.nan
-        return answers.ARRAYS, pack(meta, arrays | {"values": _shrink(values.ravel())})
+        return answers.ARRAYS, pack(meta, arrays | {"values": _to_float32(values.ravel())})
 
     @cached_property
     def _left_out(self) -> Integers:
@@ -324,7 +324,7 @@ def _ticks(column: Any) -> Floats:
     return found
 
 
-def _shrink(values: Floats) -> npt.NDArray[Any]:
+def _to_float32(values: Floats) -> npt.NDArray[Any]:
     """Store the values in 32 bits, where a page then shows the same."""
     small = values.astype(np.float32)
     known = values[~np.isnan(values)]

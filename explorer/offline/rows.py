@@ -85,7 +85,7 @@ class EmbeddedRows:
                 places = pc.index_in(values, pa.array(texts[column.name], pa.string()))
                 values = pc.fill_null(places, -1)
             floats = values.cast(pa.float64(), safe=False)  # an open end is no exact one
-            arrays[column.name] = _shrink(pc.fill_null(floats, float("nan")).to_numpy())
+            arrays[column.name] = _to_smallest(pc.fill_null(floats, float("nan")).to_numpy())
         arrays |= {name: self._delays(rows) for name in computed_columns(table)}
         flags = [column.name for column in table if column.type == "bool"]
         return answers.ARRAYS, pack({"texts": texts, "flags": flags}, arrays)
@@ -116,7 +116,7 @@ class EmbeddedRows:
         return where
 
 
-def _shrink(values: Floats) -> npt.NDArray[Any]:
+def _to_smallest(values: Floats) -> npt.NDArray[Any]:
     """Store numbers in the smallest type that holds them all exactly; an open end as infinity."""
     values = np.where(values == float(OPEN), np.inf, values)
     is_whole = values.size > 0 and bool((np.floor(values) == values).all())

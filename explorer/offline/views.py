@@ -24,7 +24,7 @@ def read_views(file: Path, run: str) -> bytes:
         raise UseError(f"cannot read {file}: {error.strerror}") from error
     try:
         fields = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     views = fields.get("views") if isinstance(fields, dict) else None
     is_whole = len(content) <= _MOST_BYTES

@@ -8,7 +8,6 @@ so a statement's words, and the server's own plan of it, are looked at before it
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -27,6 +26,7 @@ from vizpub.graphstore.ask.tokens import resolve_escapes, tokens
 from vizpub.graphstore.runs import open_run
 from vizpub.model.errors import Neo4jAnswer, UseError
 from vizpub.model.sizes import format_size
+from vizpub.reports.files import strict_json
 
 NO_CYPHER = "Neo4j cannot parse this"
 NO_PROFILE = "PROFILE is not supported here"
@@ -177,6 +177,6 @@ def _from_json(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return strict_json(value)
     except (ValueError, RecursionError):
         return value

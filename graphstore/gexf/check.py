@@ -92,7 +92,10 @@ class _Checker:
         elif name in ("node", "edge"):
             self._check_node(element) if name == "node" else self._check_edge(element)
             # Free the checked element, or the whole file would stay in memory.
-            self.containers[-1].clear()
+            if self.containers:
+                self.containers[-1].clear()
+            else:
+                self._report("hierarchy", f"a {name} outside of {name}s")
 
     def _start(self, name: str, element: Element) -> None:
         if name in ("nodes", "edges"):

@@ -10,9 +10,9 @@ Introduction to Algorithms, 22.4). Where clocks did not run alike, bounds may co
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from vizpub.model.arrays import Floats, Int64s
 from vizpub.model.run import PREVIOUS_HOPS, TIMES
 from vizpub.questions.names import NamedRun, Where, values_of
 from vizpub.questions.sql import read_answer
@@ -32,8 +32,6 @@ FROM stored."receptions" r SEMI JOIN chosen USING (message)
     JOIN had ON had.message = r.message AND had.peer = r.previous_hop
 WHERE src <> dst GROUP BY ALL HAVING least IS NOT NULL ORDER BY ALL
 """
-_Numbers = npt.NDArray[np.int64]
-_Lengths = npt.NDArray[np.float64]
 
 
 def bound_offsets(run: NamedRun, where: Where, reference: str | None = None) -> pa.Table:
@@ -63,7 +61,11 @@ def bound_offsets(run: NamedRun, where: Where, reference: str | None = None) -> 
             "reference": pa.array([run.peers[start]] * count, pa.string()),
             **{
                 name: pa.array(
-                    bound, pa.int64(), mask=np.isinf(bound) | is_contradictory, safe=False
+                    # Beyond 64 bits, a bound says as little as none.
+                    bound,
+                    pa.int64(),
+                    mask=(abs(bound) >= 2.0**63) | is_contradictory,
+                    safe=False,
                 )
                 for name, bound in (("offset_us_min", lowest), ("offset_us_max", highest))
             },
@@ -73,9 +75,7 @@ def bound_offsets(run: NamedRun, where: Where, reference: str | None = None) -> 
     return run.with_names(rows if peer is None else rows.slice(peer, 1))
 
 
-def _shortest_paths(
-    src: _Numbers, dst: _Numbers, length: _Lengths, start: int, count: int
-) -> _Lengths:
+def _shortest_paths(src: Int64s, dst: Int64s, length: Floats, start: int, count: int) -> Floats:
     """The lengths of the shortest paths from one of so many nodes: infinite where there is none,
     and -∞ behind a circle of negative length (Bellman and Ford, with the circles of parents).
     """

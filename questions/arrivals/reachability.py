@@ -13,10 +13,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.model.arrays import Bools, Int64s
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE
@@ -49,8 +49,6 @@ _SCHEMA = pa.schema(
 )
 BY = ("message", "peer")
 """What the counts can be of."""
-_Numbers = npt.NDArray[np.int64]
-_Flags = npt.NDArray[np.bool_]
 
 
 def count_reachable(
@@ -104,7 +102,7 @@ def _ticks_of(run: NamedRun, within_us: int) -> int:
     return within_us // run.clock.tick_us
 
 
-def _audiences(run: NamedRun, where: Where) -> Iterator[tuple[tuple[Any, ...], _Numbers, _Numbers]]:
+def _audiences(run: NamedRun, where: Where) -> Iterator[tuple[tuple[Any, ...], Int64s, Int64s]]:
     """Yield each message, by _MESSAGE, with its eligible peers and the ticks of their arrivals."""
     with answer(run.stored, _AUDIENCES, values_of(run, where)) as batches:
         columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
@@ -120,11 +118,11 @@ class _Links:
     """Links in both directions, between so many peers."""
 
     peers: int
-    src: _Numbers
-    dst: _Numbers
-    topic: _Numbers
-    valid_from: _Numbers
-    valid_to: _Numbers
+    src: Int64s
+    dst: Int64s
+    topic: Int64s
+    valid_from: Int64s
+    valid_to: Int64s
 
     @classmethod
     def of(cls, rows: pa.Table, peers: int) -> _Links:
@@ -141,7 +139,7 @@ class _Links:
         columns = self.src, self.dst, self.topic, self.valid_from, ends
         return _Links(self.peers, *(of[chosen] for of in columns))
 
-    def reach(self, message: Mapping[str, Any], wanted: _Numbers) -> _Flags:
+    def reach(self, message: Mapping[str, Any], wanted: Int64s) -> Bools:
         """Flag the `wanted` peers to which these links lead from the publisher of a message, from
         its tick on.
 
@@ -155,5 +153,5 @@ class _Links:
             if not is_earlier.any():
                 break
             np.minimum.at(arrival, self.dst[is_earlier], departure[is_earlier])
-        reached: _Flags = arrival[wanted] < OPEN
+        reached: Bools = arrival[wanted] < OPEN
         return reached

@@ -114,5 +114,5 @@ def _answer(
         holds_src=holds_at(at_end, "s"),
         holds_dst=holds_at(at_end, "d"),
     )
-    counted = list(run.counted_layers(layers) or ()) or None
+    counted = run.counted_layers(layers)
     return read_answer(run.stored, statement, key=key, layers=counted, **window_of(run, where))

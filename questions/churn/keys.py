@@ -43,4 +43,4 @@ class Key:
 
 def links_of(run: NamedRun, where: Where, layers: Sequence[str] | None) -> dict[str, object]:
     """The values of $peer, $topic and $layers. Raises: UnknownName."""
-    return {**part_of(run, where), "layers": list(run.counted_layers(layers) or ()) or None}
+    return {**part_of(run, where), "layers": run.counted_layers(layers)}

@@ -17,8 +17,8 @@ from vizpub.model.run import DUPLICATES
 from vizpub.questions.names import NamedRun
 from vizpub.questions.sql import answer, read_answer
 
-Figures = dict[str, int | None]
-"""Figures by name; null = unknown."""
+Values = dict[str, int | None]
+"""Numbers by name; null = unknown."""
 COUNTED = (
     *("published", "delivered", "delivered_and_own", "duplicates", "rejected"),
     *("rpcs_sent", "rpcs_received", "rpcs_dropped"),
@@ -56,7 +56,7 @@ _TAKING_PART = {
 }
 """The peers that report something of a topic, by table."""
 _REJECTED = "(SELECT count(*) FROM rejections WHERE rejections.message = chosen.message)"
-_DELAY = "CAST(floor((arrived.time_us - chosen.time_us + 500) / 1000) AS BIGINT)"
+_DELAY = "TRY_CAST(floor((arrived.time_us::HUGEINT - chosen.time_us + 500) / 1000) AS BIGINT)"
 _DELAYS = f"""
 {_CHOSEN}
 SELECT {_DELAY} AS ms, count(*) AS n
@@ -179,7 +179,7 @@ class Tracestat:
         with answer(self.run.stored, statement, {"topic": self._topic}) as batches:
             yield from batches
 
-    def control(self) -> Figures:
+    def control(self) -> Values:
         """control_ihave_sent and others: control messages by kind; none where these are unknown, as
         over all topics of a sample.
         """
@@ -205,7 +205,7 @@ class Tracestat:
         return None if self.topic is None else self.run.topic_index(self.topic)
 
 
-def totals(peers: list[dict[str, str | int | None]]) -> Figures:
+def totals(peers: list[dict[str, str | int | None]]) -> Values:
     """`peers`, the number of them, and the sums of COUNTED; one that is unknown of a peer is."""
     sums = {name: [peer[name] for peer in peers] for name in COUNTED}
     return {"peers": len(peers)} | {
@@ -214,7 +214,7 @@ def totals(peers: list[dict[str, str | int | None]]) -> Figures:
     }
 
 
-def distribution(delays: list[tuple[int, int]], published: int | None) -> list[Figures]:
+def distribution(delays: list[tuple[int, int]], published: int | None) -> list[Values]:
     """Return rows ms, delivered, delivered_and_own: the number of deliveries that took at most so
     many ms, without and with those of the `published` messages to their own publishers, each after
     0 ms. Null is unknown; no rows where no delay is known.
@@ -234,7 +234,7 @@ def distribution(delays: list[tuple[int, int]], published: int | None) -> list[F
     ]
 
 
-def quantiles(delays: list[tuple[int, int]]) -> Figures:
+def quantiles(delays: list[tuple[int, int]]) -> Values:
     """delay_ms_p50 and others of SHARES: the ms up to which that share had arrived."""
     total = delays[-1][1] if delays else 0
     return {

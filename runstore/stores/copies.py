@@ -21,7 +21,7 @@ from vizpub.runstore.manifest import FILE, StoredFile, read_manifest
 from vizpub.runstore.stores.objects import Objects
 from vizpub.runstore.stores.place import STORES
 
-OTHER_BYTES = "it has other bytes in the store than run.json says"
+DIFFERS_IN_STORE = "it has other bytes in the store than run.json says"
 LIMIT = "VIZPUB_S3_CACHE_GB"
 """The variable with the most gigabytes of copies."""
 _LIMIT_GB = 20.0
@@ -71,7 +71,7 @@ def _fetch(store: Objects, name: str, path: Path, file: StoredFile) -> None:
         except FileNotFoundError:
             raise StoreBroken(f"{store.url}/{name}", "the file is missing") from None
         if file.crc is not None and crc_of(new) != file.crc:
-            raise StoreBroken(f"{store.url}/{name}", OTHER_BYTES)
+            raise StoreBroken(f"{store.url}/{name}", DIFFERS_IN_STORE)
 
 
 def crc_of(path: Path, start: int = 0) -> int:

@@ -47,6 +47,9 @@ def copy_run(
             if damage := next(filter(None, damages(writer.directory, copied)), None):
                 raise StoreBroken(f"{writer.directory}/{damage.file}", damage.why)
             writer.commit(copied)
+            bring_log(run)
+            if (journal := run.directory / JOURNAL).is_file():
+                shutil.copyfile(journal, writer.directory / JOURNAL)
     return open_run(workspace, name)
 
 
@@ -65,9 +68,6 @@ def _copy_files(run: StoredRun, writer: RunWriter) -> None:
             if not _has_bytes(to / path.name, crc := crcs.get(path.name)):
                 writer.synced.discard(part.directory)
                 _copy_file(path, to / path.name, crc, as_link=writer.remote is not None)
-    bring_log(run)
-    if (journal := run.directory / JOURNAL).is_file():
-        shutil.copyfile(journal, writer.directory / JOURNAL)
 
 
 def _has_bytes(path: Path, crc: int | None) -> bool:

@@ -13,6 +13,7 @@ commit them no more. Files of later claims stay: their writers have read the new
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,6 +37,7 @@ from vizpub.runstore.stores.claim import (
 from vizpub.runstore.stores.objects import Changed, Listed, Objects
 from vizpub.runstore.stores.place import store_of_run
 
+_FRESH = re.compile(r"([0-9a-f]{11})-[0-9a-f]{8}")
 _AT_ONCE = 12
 """Files on their way at the same time."""
 
@@ -279,6 +281,8 @@ def _path(listed: Listed, top: str) -> tuple[str, str]:
 
 
 def _epoch(listed: Listed, top: str) -> int:
-    """The epoch of the claim that wrote a file; 0 for files that were copied with their names."""
-    epoch, dash, _ = _path(listed, top)[0].rpartition("/")[2].partition("-")
-    return int(epoch, 16) if dash else 0
+    """The epoch of the claim that wrote a file; 0 for files that were copied with their names, and
+    for those of others.
+    """
+    match = _FRESH.fullmatch(_path(listed, top)[0].rpartition("/")[2])
+    return int(match[1], 16) if match else 0

@@ -245,6 +245,10 @@ def metrics(
         raise UnknownName("table of metrics", table, tables, "vizpub metrics --help")
     _refuse_others(table, part)
     opened = Run.open(settings.workspace, run)
+    first, last = window.intervals(opened.clock, opened.facts.epoch)
+    where = Where(first, last, part.peer, part.topic)
+    if part.correct_clocks:
+        [opened] = correct_runs([opened], window, settings, part.reference)
     chosen = comma_list(part.layers)
     if table == "percolation":
         from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
@@ -256,10 +260,6 @@ def metrics(
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
-    first, last = window.intervals(opened.clock, opened.facts.epoch)
-    where = Where(first, last, part.peer, part.topic)
-    if part.correct_clocks:
-        [opened] = correct_runs([opened], window, settings, part.reference)
     columns = comma_list(part.columns)
     table_rows = _read_frame(opened, table, part, where).to_arrow()
     table_rows = add_intervals(table_rows) if part.totals else table_rows

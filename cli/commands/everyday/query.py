@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +14,21 @@ from vizpub.cli.completion import (
     complete_queries,
     complete_values,
 )
-from vizpub.cli.options import Layers, Limit, OptionalRun, Output, Timeout, refuse_options
+from vizpub.cli.options import (
+    Layers,
+    Limit,
+    OptionalRun,
+    Output,
+    Timeout,
+    refuse_options,
+    text_argument,
+)
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.machine.files import MARK, text_of
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
-from vizpub.model.errors import UnknownName, UseError, cause_of
+from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
@@ -335,7 +340,7 @@ def cypher(
     """
     from vizpub.graphstore.ask.free_text import open_stream
 
-    statement = _statement_text(text)
+    statement = text_argument(text, ".cypher")
     values: dict[str, Any] = dict(question.values)
     with (
         querying(settings) as neo4j,
@@ -345,19 +350,3 @@ def cypher(
         for warning in stream.warnings:
             settings.say(f"Neo4j: {warning}", "warning")
         show_answer(stream, output, settings)
-
-
-def _statement_text(text: str) -> str:
-    """Cypher from standard input (-), from an existing or .cypher file, or the text itself.
-
-    Raises: UseError if it cannot be read.
-    """
-    try:
-        if text == "-":
-            return sys.stdin.read().removeprefix(MARK)
-        if text.endswith(".cypher") or os.path.isfile(text):
-            return text_of(Path(text))
-    except (OSError, UnicodeDecodeError) as error:
-        source = "standard input" if text == "-" else text
-        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
-    return text

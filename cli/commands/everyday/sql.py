@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName, Timeout, check_size
+from vizpub.cli.options import Limit, Output, RunName, Timeout, check_size, text_argument
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
-from vizpub.machine.files import MARK, text_of
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
-from vizpub.model.errors import UseError, cause_of
 from vizpub.model.sizes import parse_size
 
 
@@ -60,20 +56,8 @@ def sql(
     from vizpub.runstore.store import open_run
 
     opened = open_run(settings.workspace, run)
-    query = _query_text(statement) if statement else of_run.LIST
+    query = text_argument(statement, ".sql") if statement else of_run.LIST
     limits = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
     with bounded_memory(limits.memory), of_run.answer(opened, query, limits=limits) as batches:
         rows = OutputRows.of_arrow(batches.schema.names, batches)
         show_rows(rows.first(bounds.limit), output, settings)
-
-
-def _query_text(text: str) -> str:
-    """The query itself. Raises: UseError where it cannot be read."""
-    if text == "-":
-        return sys.stdin.read().removeprefix(MARK)
-    if not text.endswith(".sql"):
-        return text
-    try:
-        return text_of(Path(text))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UseError(f"{text} cannot be read: {cause_of(error)}") from error

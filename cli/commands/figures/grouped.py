@@ -201,7 +201,7 @@ def colour_groups(
     grouped = {}
     for tick, (peers, links) in snapshots.items():
         of_peers = (values[tick].get(peer) for peer in peers["peer"].to_pylist())
-        indices = pa.array([places.get(name or "") for name in of_peers], pa.int32())
+        indices = pa.array((name and places[name] for name in of_peers), pa.int32())
         groups = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
         grouped[tick] = peers.append_column("group", groups), links
     return grouped

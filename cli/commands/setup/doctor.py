@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -91,7 +92,9 @@ def _check(settings: Settings, output: Output) -> None:
 def _collect_kit(folder: Path, settings: Settings) -> None:
     from vizpub.machine.kit import CACHE, WHEELS, collect_kit
 
-    if lacking := collect_kit(folder):
+    with settings.progress() as progress:
+        lacking = collect_kit(folder, partial(progress, "Fetch Neo4j (bytes)"))
+    if lacking:
         settings.say(f"the kit is without GraphFrames: {lacking}", "warning")
     settings.say(
         f"{folder} is complete; copy it to the other machine, and there:\n"
