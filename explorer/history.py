@@ -107,7 +107,7 @@ class History:
         # Now: once a run has grown, its older files may be gone.
         self.peer_names: list[str] = run.peers
         self.topic_names: list[str] = run.topics if run.stored.has("topics") else []
-        self._pairs_of_layers: dict[Sequence[str] | None, RankedPeriods] = {}
+        self._pairs_of_layers: dict[tuple[str, ...] | None, RankedPeriods] = {}
         self.overlays: dict[OverlayPart, dict[str, npt.NDArray[Any]]] = {}
         """The answer of `overlay` for the part that was asked for last."""
 
@@ -249,10 +249,11 @@ class History:
         return sorted(pc.unique(links["layer"]).to_pylist(), key=lambda n: (n not in first, n))
 
     def _of_layers(self, layers: Sequence[str] | None) -> RankedPeriods:
-        pairs = self._pairs_of_layers.get(layers)
+        key = None if layers is None else tuple(layers)
+        pairs = self._pairs_of_layers.get(key)
         if pairs is None:
             pairs = join_periods(*self._pair_rows(self._links, layers))
-            self._pairs_of_layers = {layers: pairs}
+            self._pairs_of_layers = {key: pairs}
         return pairs
 
     def _pair_rows(self, links: pa.Table, layers: Sequence[str] | None) -> Periods:

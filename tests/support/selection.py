@@ -175,12 +175,14 @@ def chosen_slice(tests: set[str], commit: str, record: Record) -> set[str]:
     """One slice of the long tests, chosen by a commit, and some that the change touches.
 
     These are taken as long as they fit: first those that touch the fewest files, as they tell most.
+    Tests of which it is not recorded what they touch are in slices alone.
     """
     place = slices_of(tests, record.seconds)
     chosen = {test for test in tests if place.get(test) == int(commit[:8], 16) % SLICES}
     touched = touched_by(changed_since(base_of(record)), record)
     left = TOUCHED_S
-    for test in sorted(tests - chosen, key=lambda test: (len(record.touched.get(test, ())), test)):
+    known = tests.intersection(record.touched) - chosen
+    for test in sorted(known, key=lambda test: (len(record.touched[test]), test)):
         cost = record.seconds.get(test, inf)
         if cost <= left and touched(test):
             left -= cost

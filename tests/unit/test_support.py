@@ -196,6 +196,24 @@ class TestSlices:
         assert max(load) - min(load) <= selection.CHUNK_S
         assert len({place[f"f7.py::t{test}"] for test in range(10)}) == 2  # 70 s in two chunks
 
+    def test_slice_has_the_tests_that_the_change_touches_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As long as they fit, and without those of which it is unknown what they touch."""
+        record = Record(
+            seconds={f"f.py::{test}": selection.TOUCHED_S / 2 for test in "abcdef"},
+            touched={
+                "f.py::a": {"other.py"}, "f.py::b": {"x.py", "y.py", "z.py"},
+                "f.py::c": {"x.py"}, "f.py::d": {"x.py", "y.py"},
+            },
+        )  # fmt: skip
+        monkeypatch.setattr(selection, "changed_since", lambda commit: {"x.py": ""})
+        monkeypatch.setattr(selection, "base_of", lambda record: "")
+        monkeypatch.setattr(selection, "reach_of", lambda changes: {*changes})
+        monkeypatch.setattr(selection, "slices_of", lambda tests, seconds: {"f.py::e": 7})
+        chosen = selection.chosen_slice({*record.seconds}, f"{7:08x}", record)
+        assert chosen == {"f.py::e", "f.py::c", "f.py::d"}
+
 
 class TestScheduling:
     FILES = (
