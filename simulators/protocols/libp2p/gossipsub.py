@@ -216,17 +216,21 @@ class Gossipsub(Pubsub):
                 self._graft(peer, topic, self._sample(better, of.opportunistic_peers))
 
     def _surplus(self, peer: int, mesh: list[int]) -> list[int]:
-        """Those to prune: all but D, among them the best by score and enough outbound ones."""
+        """Those to prune: all but D, among them the best by score and enough outbound ones.
+
+        Outbound peers beyond the first D take the places of the last of these that are not.
+        """
         of, outbound = self.parameters, self.connections[peer].outbound
         self.net.random.shuffle(mesh)
         mesh.sort(key=lambda other: -self.scores.of(peer, other))
         rest = mesh[of.d_score :]
         self.net.random.shuffle(rest)
         order = mesh[: of.d_score] + rest
-        lacking = max(0, of.d_out - sum(other in outbound for other in order[: of.d]))
-        moved = [other for other in order[of.d :] if other in outbound][:lacking]
-        kept = [other for other in order if other not in moved][: of.d - len(moved)]
-        return [other for other in order if other not in moved and other not in kept]
+        first, beyond = order[: of.d], order[of.d :]
+        lacking = max(0, of.d_out - sum(other in outbound for other in first))
+        moved = [other for other in beyond if other in outbound][:lacking]
+        dropped = [other for other in reversed(first) if other not in outbound][: len(moved)]
+        return dropped + [other for other in beyond if other not in moved]
 
     def _fill_fanout(self, peer: int, topic: int) -> dict[int, None]:
         """The peers that messages on a topic without subscription go to, D if there are."""

@@ -104,6 +104,21 @@ class TestMesh:
         Simulated("gossipsub", **{**WORLD, "intervals": 70, "publications": "none"}, **LARGE)
         assert min(seen["graft"], seen["prune"]) > 20
 
+    @pytest.mark.parametrize("dialled", range(5))
+    def test_cut_mesh_keeps_d_peers_and_enough_outbound_ones(self, dialled: int) -> None:
+        """As many outbound ones as D_out asks for, or all that there are."""
+        bounds = {"d": 6, "d_low": 5, "d_high": 7, "d_score": 4, "d_out": 2}
+        system = Simulated(
+            "gossipsub", **{**WORLD, "intervals": 1, "publications": "none"}, **bounds
+        ).system
+        outbound = dict.fromkeys(range(1, 1 + dialled))
+        system.connections[0].outbound = outbound
+        for _ in range(200):
+            gone = system._surplus(0, [*range(1, 14)])
+            kept = {*range(1, 14)}.difference(gone)
+            assert len(gone) == 7
+            assert len(kept & outbound.keys()) >= min(2, dialled)
+
     @pytest.mark.parametrize(
         ("chosen", "told"),
         [
