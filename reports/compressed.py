@@ -40,6 +40,17 @@ def packing_of(path: str) -> str | None:
     return next((kind for kind, (_, ends) in PACKED.items() if name.endswith(ends)), None)
 
 
+def packing_fault(path: str, start: bytes) -> str | None:
+    """Return why a file's name does not fit its first bytes; null if it does."""
+    for kind, (magic, suffixes) in PACKED.items():
+        is_packed, is_named = start.startswith(magic), packing_of(path) == kind
+        if is_packed and not is_named:
+            return f"{kind} content, but a name without {suffixes[0]}: rename it"
+        if is_named and not is_packed:
+            return f"named {suffixes[0]}, but no {kind} content: rename it"
+    return None
+
+
 class Readable(Protocol):
     """A binary stream that can be read."""
 

@@ -14,7 +14,7 @@ from typing import cast
 from vizpub.analytics.comparison.estimates import Estimate, mean
 from vizpub.experiments.cd_max.measuring import Axis, Law, OverlayMeasures
 from vizpub.experiments.claims import JudgedClaim, OrderClaim, ValueClaim, judge_statement
-from vizpub.experiments.formatting import estimate_text
+from vizpub.experiments.formatting import UNKNOWN, estimate_text
 from vizpub.experiments.measured import RowEstimates
 
 _Z = 1.959963984540054
@@ -254,6 +254,10 @@ def _ratios(results: OverlayResults) -> Iterator[JudgedClaim]:
         ).judge(results.at("nodes", x))
 
 
+def _milliseconds(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else f"{1000 * seconds:.3g} ms"
+
+
 def _times(results: OverlayResults) -> Iterator[JudgedClaim]:
     for algorithm, printed in _GROWTH.items():
         ours = results.growth(algorithm)
@@ -265,13 +269,14 @@ def _times(results: OverlayResults) -> Iterator[JudgedClaim]:
             "unknown" if ours.value is None else "shown",
         )
     for x in (x for x in results.values("subscription_size") if x > 25):
-        means = {name: results.at("subscription_size", x).estimate("seconds", name).value or 0.0
+        means = {name: results.at("subscription_size", x).estimate("seconds", name).value
                  for name in _GROWTH}  # fmt: skip
+        known = [value for value in means.values() if value is not None]
         yield judge_statement(
             f"cd-max is the fastest at {x} subscriptions",
             "the text on Table 12",
             "the least time of all",
-            ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in means.items()),
-            min(means, key=means.__getitem__) == "cd-max",
+            ", ".join(f"{name} {_milliseconds(value)}" for name, value in means.items()),
+            means["cd-max"] == min(known) if len(known) == len(means) else None,
             _FASTEST,
         )

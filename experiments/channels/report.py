@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from vizpub.analytics.comparison.estimates import Estimate, mean
 from vizpub.experiments.channels.curves import (
@@ -62,30 +63,41 @@ _STEEP = 10
 """Times the threshold that is left over beyond it."""
 
 
+_Case = tuple[int, tuple[tuple[str, object], ...]]
+"""The seed, and parts of a case with their values."""
+
+
 class ChannelResults:
     """Measured cases, by the parts that they have in common: 'mapping=c profile=uniform'."""
 
     def __init__(self, rows: Sequence[CaseResult]) -> None:
         self.rows = rows
 
-    def values_by_seed(self, measure: str, group: str) -> dict[int, list[float]]:
-        """A measure of all rows with these parts, in the order of the rest of their cases."""
-        parts = dict(part.split("=") for part in group.split())
-        values: dict[int, list[float]] = {}
+    def _known_values(
+        self, measure: str, parts: Mapping[str, str], apart: Collection[str]
+    ) -> dict[_Case, float]:
+        """A measure of all rows with these parts where it is known, by the case, `apart` from
+        some of its parts.
+        """
+        values = {}
         for row in self.rows:
             value, case = getattr(row, measure), {**vars(row.case), "scheduler": row.scheduler}
             if value is not None and parts.items() <= case.items():
-                values.setdefault(row.case.seed, []).append(float(value))
+                rest = tuple(item for item in case.items() if item[0] not in apart)
+                values[row.case.seed, rest] = float(value)
         return values
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
-        """One part over the other, case by case of what else is the same; the mean of each seed."""
-        first, second = (self.values_by_seed(metric, group) for group in groups_of(term))
-        ratios = (
-            [a / b for a, b in zip(first[seed], second[seed], strict=True)]
-            for seed in sorted(first.keys() & second.keys())
-        )
-        return mean([sum(of_seed) / len(of_seed) for of_seed in ratios])
+        """One part over the other, case by case of what else is the same and known; the mean of
+        each seed.
+        """
+        groups = [dict(part.split("=") for part in group.split()) for group in groups_of(term)]
+        apart = {name for parts in groups for name in parts}
+        first, second = (self._known_values(metric, parts, apart) for parts in groups)
+        ratios = defaultdict[int, list[float]](list)
+        for seed, rest in sorted(first.keys() & second.keys()):
+            ratios[seed].append(first[seed, rest] / second[seed, rest])
+        return mean([sum(of_seed) / len(of_seed) for of_seed in ratios.values()])
 
     def difference(self, metric: str, terms: tuple[str, str], during: Share = WHOLE) -> Estimate:
         """The first term minus the second, within what the intervals of both allow."""

@@ -41,6 +41,7 @@ from vizpub.graphstore.server.processes import (
     wait_for_end,
 )
 from vizpub.graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from vizpub.machine.files import as_errors_of_ours
 from vizpub.machine.jvm.artifacts import Progress, jar_set
 from vizpub.machine.jvm.class_data import is_listed
 from vizpub.machine.locks import OF_IMPORTS, hold_file_lock, own_folder
@@ -130,7 +131,7 @@ class LocalServer:
                 home.rename(home.with_name(f".{home.name}.{token_hex(8)}.removed"))
         # Also what a removal left that was killed.
         for removed in home.parent.glob(f".{escape(home.name)}.*.removed"):
-            with suppress(FileNotFoundError):
+            with as_errors_of_ours(removed), suppress(FileNotFoundError):
                 shutil.rmtree(removed)
 
     @contextmanager
@@ -292,7 +293,7 @@ class LocalServer:
     def _failure(self, connection: Connection, problem: str, log: Path) -> tuple[str, str, str]:
         return (
             connection.uri,
-            f"{problem}: {gist(log.read_text('utf-8', 'replace'))}",
+            f"{problem}: {gist(log.read_text('utf-8', 'replace') if log.exists() else '')}",
             f"its whole log: {log}\n"
             "  if its store is broken: vizpub neo4j remove, then load the runs again",
         )

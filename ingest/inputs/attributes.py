@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.ingest.inputs.files import UNREADABLE, find_files, locate
+from vizpub.ingest.inputs.reader import INVALID_UTF8
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
-from vizpub.reports.compressed import without_query
+from vizpub.reports.compressed import packing_fault, without_query
 from vizpub.reports.fields import Key
 
 COLUMNS_WANTED = (
@@ -99,13 +100,17 @@ def _read_file(path: str) -> AttributeFile:
         with filesystem.open_input_file(inside) as stream:
             content = stream.read()
         digest = hashlib.sha256(content).hexdigest()
+        if why := packing_fault(path, content):
+            raise InputError(f"{path} {UNREADABLE}: {why}", COLUMNS_WANTED)
         suffix = next((end for end in _COMPRESSED if without_query(path).endswith(end)), None)
         if suffix:
             raw = pa.BufferReader(content)
             content = pa.CompressedInputStream(raw, _COMPRESSED[suffix]).read()
         rows = _parquet_rows(content) if content.startswith(_PARQUET) else _text_rows(content)
         return AttributeFile(path, digest, [*_stated_values(path, rows)])
-    except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} {UNREADABLE}: {INVALID_UTF8}", "save it as UTF-8") from error
+    except (OSError, pa.ArrowException, csv.Error) as error:
         raise InputError(f"{path} {UNREADABLE}: {error}", COLUMNS_WANTED) from error
 
 

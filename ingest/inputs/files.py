@@ -34,6 +34,7 @@ EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
 _READABLE = "give files that this user can read"
 _NOT_UTF8 = "its name is not UTF-8: rename it"
+_HIDDEN = "a hidden folder: name the folder to read it"
 _LINKED = "a link to a folder: name the folder to read it"
 _PIPE = "a pipe"
 _OWN_FOLDER = "the workspace's own: name it to read it"
@@ -277,7 +278,10 @@ def _files_below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
 
     for place, folders, names in os.walk(folder, onerror=skip):
         for path in (os.path.join(place, name) for name in tuple(folders)):
-            if os.path.islink(path):
+            if os.path.basename(path).startswith("."):
+                skipped[path_text(path)] = _HIDDEN
+                folders.remove(os.path.basename(path))
+            elif os.path.islink(path):
                 skipped[path_text(path)] = _LINKED
             elif not _is_utf8(path):
                 skipped[path_text(path)] = _NOT_UTF8

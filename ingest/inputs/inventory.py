@@ -22,6 +22,7 @@ from vizpub.ingest.inputs.files import (
     check_readable,
     check_unchanged,
 )
+from vizpub.ingest.inputs.reader import BELOW_HEADER
 from vizpub.ingest.inputs.recognition import InspectedFile, inspect_file
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.tasks.items import map_items
@@ -252,8 +253,9 @@ def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
     """
     groups: dict[str, list[str]] = {}
     for file in sorted(files, key=lambda file: file.path):
-        # Tables of more and of fewer columns are of one kind.
-        groups.setdefault(file.encoding.partition("(")[0], []).append(file.path)
+        # Tables of more and of fewer columns, and parts of one below its header, are of one kind.
+        kind = file.encoding.partition("(")[0].removesuffix(BELOW_HEADER)
+        groups.setdefault(kind, []).append(file.path)
     if len(groups) > 1:
         top = os.path.commonpath([os.path.dirname(file.path) for file in files])
         short = {kind: [os.path.relpath(p, top) for p in paths] for kind, paths in groups.items()}

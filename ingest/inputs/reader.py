@@ -32,6 +32,8 @@ SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""
 CUT_OFF = "cut off where the file is damaged"
 INVALID_UTF8 = "not UTF-8"
+BELOW_HEADER = " below a header"
+"""Ends the encoding of a table's part that begins with a header."""
 TEXT_LIMIT = 1024
 """Characters of a refused record that the quarantine keeps."""
 RECORDS = (

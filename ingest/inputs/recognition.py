@@ -14,7 +14,7 @@ from threading import Lock
 
 from vizpub.ingest.inputs.files import UNREADABLE, locate
 from vizpub.ingest.sources.base import LOOK_AT, Source, or_none
-from vizpub.reports.compressed import PACKED, Content, Readable, packing_of
+from vizpub.reports.compressed import Content, Readable, packing_fault
 
 _HEAD = 1 << 16
 """Bytes of a file's content that are decoded at first: most files have many lines in them."""
@@ -93,13 +93,7 @@ def _unfit(path: str, hashed: _HashingStream) -> str | None:
     if hashed.size == 0:
         return "empty"
     # The name decides whether a file is read by ranges of bytes, so a wrong one would give garbage.
-    for kind, (magic, suffixes) in PACKED.items():
-        is_packed, is_named = hashed.start.startswith(magic), packing_of(path) == kind
-        if is_packed and not is_named:
-            return f"{kind} content, but a name without {suffixes[0]}: rename it"
-        if is_named and not is_packed:
-            return f"named {suffixes[0]}, but no {kind} content: rename it"
-    return None
+    return packing_fault(path, hashed.start)
 
 
 def _container(head: bytearray) -> str | None:

@@ -71,17 +71,17 @@ class RecordTimes:
         self._last = self._until = self._more = 0
         """State of that part for `see`: its last time, and the number of further records."""
 
-    def see(self, time: int, peer: str | None, file: str, line: int) -> None:
-        """Count a record."""
+    def see(self, time: int, peer: str | None, file: str, line: int, records: int = 1) -> None:
+        """Count a record, or so many from this time on."""
         if self._after < time <= self._until and (self._peer is None or self._peer == peer):
-            self._more += 1
+            self._more += records
             if time > self._last:
                 self._last, self._until = time, time + self._gap
             return
         self._parts = self._close_part()
         if len(self._parts) > 2 * _MOST_PARTS:
             self._parts = self.parts
-        begin = TimePart(time, time, file, line, peer)
+        begin = TimePart(time, time, file, line, peer, records)
         if self._parts and _touch(self._parts[-1], begin, self._gap):
             begin = _join_pair(self._parts.pop(), begin)
         self._begin, self._more, self._after, self._peer = begin, 0, begin.first, begin.peer

@@ -18,6 +18,8 @@ from vizpub.reports.fields import Key
 NAME = Key()
 """What a name may be."""
 _PEER_NUMBER = re.compile(r"[A-Za-z](\d+)", re.ASCII)
+_GO_ZERO = "0001-01-01T00:00:00Z"
+"""What Go writes for a time that was not set."""
 _ATTRIBUTES = ("upload_bw_mbps", "download_bw_mbps", "country")
 
 
@@ -46,7 +48,8 @@ class Header(NamedTuple):
             raise RecordRefused("not a trace of version 1 with nodes")
         if len(set(nodes)) < len(nodes) or len(ids) not in (0, len(nodes)):
             raise RecordRefused("nodes have the same name, or peer_ids are not one for each")
-        t0 = 0 if values.get("t0") is None else parse_time(str(values["t0"]))
+        stated = values.get("t0")
+        t0 = 0 if stated in (None, _GO_ZERO) else parse_time(str(stated))
         attributes = _read_topology(values.get("topology"), len(nodes))
         for node, peer_id in enumerate(ids):
             if peer_id != nodes[node]:

@@ -345,7 +345,8 @@ class _LinkFold(KeyFold):
         # In a listed link no stretch is empty, however many rows were joined to one.
         step = GAP if self._listed else max(last - valid_from, 1)
         for time in () if is_way_back else (*range(valid_from, last, step), last):
-            self._times.see(time, None, self._files[row.file], row.line)
+            count = min(step, last - time) if self._listed else 1
+            self._times.see(time, None, self._files[row.file], row.line, max(count, 1))
         self._first = valid_from if self._first is None else min(valid_from, self._first)
         self._last = max(last, self._last)
         self._end = max(valid_to, self._end)

@@ -19,7 +19,7 @@ _ENDS = frozenset({"valid_to", "vt"})
 _TIMES = (INTERVAL, "valid_from", "vf", "t_us", *_ENDS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_NUMBER = re.compile(r"[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE]\+?[0-9]{1,2})?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*", re.ASCII)
 _TOO_LARGE = str(INT64 + 1)
 
@@ -49,7 +49,7 @@ class TimeScale:
         if is_end and text == str(OPEN):
             return text
         if text.isascii() and text.isdigit():
-            time = int(text[:40]) * self.unit_us
+            time = int(text.lstrip("0")[:40] or 0) * self.unit_us
         elif _NUMBER.fullmatch(text):
             number = Decimal(text)
             if self.is_of_intervals and number != number.to_integral_value():

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from vizpub.ingest.inputs.reader import InputSplit, lines
+from vizpub.ingest.inputs.reader import BELOW_HEADER, InputSplit, lines
 from vizpub.ingest.sources.base import LOOK_AT, first_lines
 from vizpub.ingest.sources.tables.units import is_time
 
@@ -23,7 +23,6 @@ LEFT_OUT = "-"
 SEPARATORS = {"commas": b",", "semicolons": b";", "tabs": b"\t", "bars": b"|", "blanks": None}
 """By the kind of encoding."""
 COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
-_BELOW_HEADER = " below a header"
 _NUMBERS = frozenset({"interval", "valid_from", "valid_to", "vf", "vt", "t_us"})
 _ENDS = (
     *("src", "dst", "source", "target", "from", "to", "sender", "receiver", "origin", "u", "v"),
@@ -70,7 +69,7 @@ def encoding_of(columns: Sequence[str], head: bytes, *, below: bool = False) -> 
         each = [split_fields(row, separator) for row in rows]
         if 2 * sum(len(fields or ()) == len(columns) for fields in each) > len(rows):
             is_below = below or _is_header(each[0] or [], columns)
-            return f"{kind}{_BELOW_HEADER if is_below else ''}({','.join(columns)})"
+            return f"{kind}{BELOW_HEADER if is_below else ''}({','.join(columns)})"
     return None
 
 
@@ -128,12 +127,12 @@ def line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
 
 def separator_of(encoding: str) -> bytes | None:
     """Return the separator of fields; null = blanks."""
-    return SEPARATORS.get(_kind(encoding).removesuffix(_BELOW_HEADER))
+    return SEPARATORS.get(_kind(encoding).removesuffix(BELOW_HEADER))
 
 
 def header_line(number: int, path: str, encoding: str, max_line: int | None) -> int | None:
     """Return the number of the header line of a file; null if it has none."""
-    if not _kind(encoding).endswith(_BELOW_HEADER):
+    if not _kind(encoding).endswith(BELOW_HEADER):
         return None
     numbers = (
         one.number for one in lines(InputSplit(number, path), max_line) if not is_comment(one.text)

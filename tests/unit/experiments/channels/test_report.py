@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,17 @@ def test_ratio_is_that_of_pairs_which_differ_in_one_part() -> None:
     found = ChannelResults(given).estimate("fluff", "assignment=lc / assignment=random")
     assert found.value == pytest.approx(0.5)
     assert found.low == pytest.approx(0.5)
+
+
+def test_ratio_pairs_known_values_of_the_same_case_only() -> None:
+    """An UTAL is unknown of what never overloads; here each profile lacks one side."""
+    given = [
+        replace(row, utal_ms=None) if is_unknown else replace(row, utal_ms=2.0)
+        for row in rows()
+        for is_unknown in [(row.case.mapping == "c") == (row.case.profile == "uniform")]
+    ]
+    found = ChannelResults(given).estimate("utal_ms", "mapping=c / mapping=random")
+    assert found.value is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from tests.support.words import naming
+from tests.support.words import naming, tells
 from vizpub.analytics.steps import TaskContext, compute_tables
 from vizpub.ingest.inputs.attributes import (
     COLUMNS_WANTED,
@@ -118,6 +118,11 @@ class TestColumns:
     def test_file_that_is_no_text_is_refused(self, tmp_path: Path) -> None:
         assert "peers.csv" in refusal(written(tmp_path, b"peer,client\n\xff\xfe,a\n"))
         assert "x.parquet" in refusal(written(tmp_path, b"PAR1 cut off", "x.parquet"))
+
+    def test_file_in_another_form_is_refused_with_what_to_do(self, tmp_path: Path) -> None:
+        text = "peer,client\na,b\n"
+        tells(refusal(written(tmp_path, text.encode("utf-16"))), "UTF-8")
+        tells(refusal(written(tmp_path, gzip.compress(text.encode()))), "gzip", ".gz", "rename")
 
 
 class TestLines:

@@ -83,6 +83,15 @@ def test_link_to_a_folder_that_a_glob_matches_is_skipped(pattern: str) -> None:
     assert skipped(pattern) == {"in/linked": "a link to a folder: name the folder to read it"}
 
 
+def test_hidden_folder_is_skipped_unless_it_is_named() -> None:
+    """Editors and notebooks keep older copies there, which would count beside the files."""
+    put("in/a.csv")
+    copy = put("in/.ipynb_checkpoints/a-checkpoint.csv")
+    assert files("in").keys() == {os.path.abspath("in/a.csv")}
+    tells(skipped("in")["in/.ipynb_checkpoints"], "hidden")
+    assert files("in/.ipynb_checkpoints").keys() == {copy}
+
+
 def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
     real = put("in/a.txt")
     os.mkfifo("in/pipe")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.staged import staged
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.base import SourceInput, SourceOptions
@@ -142,3 +143,24 @@ def test_times_far_apart_are_ordered_as_near_ones() -> None:
     found = join_intervals(batch, "interval", 2**63 - 1, lambda _, values: values.is_valid())
     assert found
     assert (found.first.tolist(), found.last.tolist()) == ([2, 3], [1, 0])
+
+
+def test_joined_rows_count_as_the_same_rows_of_text_for_outliers(tmp_path: Path) -> None:
+    """A link in 100 intervals outweighs five rows far away, in either form."""
+    rows = [(i, "a", "b") for i in range(100)] + [(2 * 10**9 + i, "a", "b") for i in range(5)]
+    columns = dict(zip(("interval", "src", "dst"), zip(*rows, strict=True), strict=True))
+    pq.write_table(
+        pa.table({name: [*values] for name, values in columns.items()}), tmp_path / "a.parquet"
+    )
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    found = []
+    for path in (tmp_path / "a.parquet", tmp_path / "a.csv"):
+        encoding = SOURCE.recognises(str(path), path.read_bytes())
+        assert encoding
+        file = InputFile(str(path), encoding, path.stat().st_size, "")
+        found.append(staged(SOURCE, [file], SourceOptions()))
+    joined, text = found
+    assert joined.tables["links"].to_pylist() == text.tables["links"].to_pylist()
+    assert [line for _, line, _, _ in text.quarantine] == [*range(102, 107)]
+    assert len(joined.quarantine) == 1  # joined to one record

@@ -78,6 +78,14 @@ def test_times_are_numbers_of_the_unit_that_is_told(tmp_path: Path) -> None:
         read(tmp_path / "f", text, "src,dst,interval", interval_us=1500, time_unit_us=10**6)
 
 
+def test_times_are_numbers_as_programs_write_them(tmp_path: Path) -> None:
+    """Small ones with a negative exponent, and any number of zeros before."""
+    text = f"a,b,5e-05\na,b,25E-1\na,b,{'0' * 41}7\n"
+    options = {"interval_us": SECOND_US, "time_unit_us": SECOND_US}
+    found = read(tmp_path / "f", text, "src,dst,interval", **options)
+    assert links(found) == [("a", "b", "overlay", i, i + 1) for i in (0, 2, 7)]
+
+
 def test_numbers_of_intervals_are_whole_and_of_a_run(tmp_path: Path) -> None:
     times = ("1", "2.0", "3e0", "1.5", "1e50", f"{'9' * 29}.5")
     found = read(tmp_path / "f", "".join(f"a,b,{t}\n" for t in times), "src,dst,interval")
