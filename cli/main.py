@@ -96,7 +96,7 @@ class _Program(CommandGroup):
         names = {**NEW_NAMES, **{known: known for known in self.commands}}
         if near := dict.fromkeys(names[old] for old in get_close_matches(name, names)):
             raise UseError(f"no command '{name}'; did you mean {' or '.join(near)}?")
-        raise UnknownName("command", name, [*self.commands])
+        raise UnknownName("command", name, [*self.commands], f"{ctx.command_path} --help")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, with few imports if it only reads."""

@@ -78,7 +78,8 @@ By = Annotated[
     str | None,
     typer.Option(
         metavar="KEY",
-        help="Group peers by this attribute, such as client or country.",
+        help="Group by this attribute of peers, such as client; some tables also take topic, "
+        "peer or size.",
         autocompletion=complete_attributes,
     ),
 ]
@@ -200,7 +201,11 @@ class Window:
             for text in (self.first, self.last)
         )
         if first is not None and last is not None and first > last:
-            raise UseError(f"the window ends (interval {last}) before it begins ({first})")
+            raise UseError(
+                f"the window ends (interval {last}) before it begins (interval {first}): "
+                ""
+                "swap --from and --to"
+            )
         return first, last
 
     def clip(self, clock: Clock, epoch: str | None) -> tuple[int, int] | None:

@@ -293,7 +293,10 @@ def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
     check_format(request.place)
     request.place.make()
     if shutil.disk_usage(request.place.folder).free < request.limits.reserve and not request.stop:
-        raise UseError(f"less than {request.limits.reserve:,} bytes are free: see --reserve")
+        raise UseError(
+            f"less than {request.limits.reserve:,} bytes are free: free some, or give a smaller "
+            "--reserve"
+        )
     allow_descriptors(2 * _CONNECTIONS)  # files and inputs need some, too
     with request.place.hold():
         reserve(request.place, revive=request.revive)

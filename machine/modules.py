@@ -39,5 +39,6 @@ def needing_extra(extra: str, use: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        text = f"{use} needs the extra '{extra}': pip install 'vizpub[{extra}]'"
+        words = f"install 'vizpub[{extra}]'"
+        text = f"{use} needs the extra '{extra}' (pipx: pipx runpip vizpub {words}): pip {words}"
         raise UseError(text) from error

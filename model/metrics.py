@@ -59,7 +59,7 @@ METRICS_PEERS = Table(
         of_digraph(
             "mean_distance",
             "double",
-            "mean hops to the peers it reaches (the thesis' closeness)",
+            "mean hops to the peers it reaches (closeness in the VizPub thesis)",
             "null where it reaches none",
         ),
         of_digraph(

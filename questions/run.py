@@ -147,7 +147,9 @@ class Run(ChurningRun, RunOfArrivals):
             rows = peers_by_group(self, by, self.metrics("peers", needed, where).rows)
         elif name == "topics":
             if where.peer is not None:
-                raise UseError("metrics of topics by group are not of one peer: leave it out")
+                raise UseError(
+                    "metrics of topics by group cannot be those of one peer: leave out the peer"
+                )
             rows = self.with_names(topics_by_group(self, by, where))
         else:
             rows = messages_by_group(self, by, where, receivers=receivers)

@@ -345,7 +345,10 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
     size = sum(size for size, _ in archive.list.files.values())
     place = writer.directory.parent
     if size > (free := shutil.disk_usage(place).free):
-        raise UseError(f"the run has {size:,} bytes, and {place} has {free:,} left")
+        raise UseError(
+            f"the run has {size:,} bytes, and {place} has {free:,} left: free some, or give "
+            "another --workspace"
+        )
 
 
 @contextmanager

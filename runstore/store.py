@@ -362,7 +362,7 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
         _check_there(directory)
         run = StoredRun(directory, current_manifest(directory))
     except FileNotFoundError:
-        see = f"vizpub runs list, in {name_of(folder_of(workspace))}"
+        see = f"vizpub --workspace {name_of(folder_of(workspace))} runs list"
         raise UnknownName("run", name, run_names(workspace), see) from None
     if complete and not run.manifest.complete:
         if run.manifest.collection:

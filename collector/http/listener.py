@@ -76,4 +76,6 @@ def listen_at(host: str, port: int, preferred_port: int = 0) -> socket.socket:
             dualstack_ipv6=is_v6 and socket.has_dualstack_ipv6(),
         )
     except OSError as error:
-        raise UseError(f"cannot listen at {host}:{port}: {error.strerror}") from error
+        raise UseError(
+            f"cannot listen at {host}:{port}: {error.strerror}; give another --port or --host"
+        ) from error

@@ -173,7 +173,10 @@ def _window(run: ExportRows, options: OverlayExport) -> Clock:
     first = clock.first if options.first is None else options.first
     last = clock.last if options.last is None else options.last
     if first > last:
-        raise UseError(f"the window ends (interval {last}) before it begins (interval {first})")
+        raise UseError(
+            f"the window ends (interval {last}) before it begins (interval {first}): "
+            "swap --from and --to"
+        )
     for interval in (first, last):
         if not clock.first <= interval <= clock.last:
             raise OutOfRange("interval", str(interval), clock.describe_range())

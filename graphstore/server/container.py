@@ -213,7 +213,10 @@ def _docker(server: str, *words: str) -> str:
     try:
         return Command(["docker", *words], server, program="docker").run()
     except FileNotFoundError:
-        raise UseError(f"{server} cannot be reached: the docker command is not installed") from None
+        raise UseError(
+            f"{server} cannot be reached: the docker command is not installed; install it, or "
+            "leave out the container"
+        ) from None
 
 
 def _copy_folder(folder: Path, container: str, path: str) -> None:

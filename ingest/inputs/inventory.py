@@ -170,7 +170,7 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
         listing = _list_paths([f"{path} ({why})" if why else path for path, why in reasons])
         raise InputError(
             f"{NO_SOURCE} {listing}",
-            f"known formats: {names}; docs/sources.md describes them",
+            f"known formats: {names}; the page Sources describes them: vizpub docs",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
     raise InputError(
@@ -237,7 +237,9 @@ def _check_named_files(
     """
     for path, why in skipped:
         if path in named_files:
-            raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
+            raise InputError(
+                f"{path}: {why}", "the page Sources describes the formats: vizpub docs"
+            )
     if not files:
         check_readable(dict(skipped))
         raise InputError(

@@ -32,7 +32,7 @@ def sources_for(options: SourceOptions, name: str = "") -> tuple[Source, ...]:
     if options.pattern is not None:
         return (Lines(LinePatterns.parse(options.pattern)),)
     if name == Lines.name:
-        raise UseError(f"--source {name} needs --pattern FILE.toml (docs/sources.md)")
+        raise UseError(f"--source {name} needs --pattern FILE.toml (vizpub docs: Sources)")
     if (columns := options.columns) is None:
         return SOURCES
     tables = [source for source in SOURCES if isinstance(source, TableSource)]

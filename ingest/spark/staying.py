@@ -155,7 +155,10 @@ def start_session(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Se
     from vizpub.machine.jvm.java import find_java
 
     if name := configured_elsewhere():
-        raise UseError(f"{name} is set: a session is only for Spark on this machine")
+        raise UseError(
+            f"{name} is set: a session is only for Spark on this machine; unset it, or ingest "
+            "without a session"
+        )
     folder = folder_of(scratch)
     with _session_lock(folder):
         current = session_status(scratch)

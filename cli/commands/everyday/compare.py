@@ -55,7 +55,7 @@ class _Comparison:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of metrics, or measures of whole runs (default: the usual ones).",
+            help="Columns of metrics, or measures of whole runs (default: a selection).",
             autocompletion=complete_compared,
         ),
     ] = None

@@ -77,7 +77,7 @@ def explore(
         facts = open_run(settings.workspace, run).facts
         shown = run, window.clip(facts.clock, facts.epoch)
     elif window != Window():
-        raise UseError("--from and --to are of a run: give its name")
+        raise UseError("--from and --to need a run: vizpub explore RUN --from TIME")
 
     def ready(address: str) -> None:
         print(address, flush=True)

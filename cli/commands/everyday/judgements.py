@@ -76,7 +76,7 @@ class JudgementOutput(Output):
 def check_format(output: Output, conditions: Sequence[Condition]) -> None:
     """Check that the format is one of the answer. Raises: UseError."""
     if output_format(output, JUDGEMENT_FORMATS) == JUNIT and not conditions:
-        raise UseError(f"{JUNIT} is a format of conditions: give --fail-if or --fail-if-possible")
+        raise UseError(f"{JUNIT} is only for conditions: give --fail-if or --fail-if-possible")
 
 
 def show_judgements(table: pa.Table, title: str, output: Output, settings: Settings) -> None:

@@ -189,16 +189,16 @@ def metrics(
 
     With `--by client`, a row is of all peers whose attribute `client` is the same, or of their
     messages; `mixing` and `assortativity` then show which of these groups link to which.
-    `lifetimes` and `survival` tell how long links, peers and subscriptions last, `turnover` how
-    neighbourhoods change; `--by topic` or `--by client` tells them by topics or groups.
-    `coverage` tells for each message when 50, 66, 90, 95 and 99 % of the eligible peers had it
+    `lifetimes` and `survival` show how long links, peers and subscriptions last, `turnover` how
+    neighbourhoods change; `--by topic` or `--by client` splits them by topic or group.
+    `coverage` shows for each message when 50, 66, 90, 95 and 99 % of the eligible peers had it
     (a dash: they never did), and with `--within 4s` the share that had it by then. `duplicates`
-    tells how many peers get a message more than once, and how soon after its first copy; `--by
+    shows how many peers get a message more than once, and how soon after its first copy; `--by
     message`, `peer`, `topic`, `interval`, `size` or an attribute has a row for each.
     `amplification` sums up the bytes of all copies, beside those that the receivers needed; `--by
-    size` tells messages of different sizes apart. `reachability` counts the eligible peers to which
-    links led from a message's publication on, beside those that had it; `--by peer` the messages
-    that could have reached each peer. `clocks` tells by how much each peer's clock is ahead of
+    size` separates messages by size. `reachability` counts the eligible peers that a message could
+    have reached over links, beside those that had it; `--by peer` counts, for each peer, the
+    messages that could have reached it. `clocks` shows how far each peer's clock is ahead of
     another's, at least and at most; `coverage` and `messages` take this into account only with
     `--correct-clocks`, and say what they corrected.
     `control` counts control messages by kind, such as IHAVE and GRAFT. `gauges` are the system's
@@ -312,7 +312,9 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     if table not in MIXING:
         return opened.metrics(table, columns, where, by=part.by, receivers=part.receivers)
     if part.by is None:
-        raise UseError(f"{table} is about groups of peers: say by which attribute, as --by client")
+        raise UseError(
+            f"{table} is about groups of peers: give their attribute, such as --by client"
+        )
     if part.peer or part.topic:
         raise UseError(f"--peer and --topic do not apply to {table}")
     answer = opened.mixing if table == "mixing" else opened.assortativity

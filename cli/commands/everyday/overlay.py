@@ -107,7 +107,7 @@ def topic(
 
     ```
     vizpub topic monday
-    vizpub topic monday --at 12 --layers ring --limit 10
+    vizpub topic monday --at 12 --layers mesh --limit 10
     vizpub topic monday news --at 12
     vizpub topic monday news --at 12 --layers mesh -o news.csv
     ```
@@ -184,8 +184,8 @@ def message(
     are those at the publication, over links in either direction.
 
     Without MESSAGE, --missed counts pairs of a message and an eligible peer that never received
-    it, by reason; `messages` and `peers` say how many are in these pairs. `share` is that of all
-    pairs of the run; with --by, of those of the topic, peer, interval or message.
+    it, by reason; `messages` and `peers` say how many are in these pairs. `share` is `missed`
+    divided by all pairs of the run; with --by, by those of the topic, peer, interval or message.
 
     In Cypher: `vizpub query RUN dissemination-tree`, and `vizpub query RUN missed-subscribers`.
 

@@ -9,7 +9,9 @@ from vizpub.model.errors import UseError
 
 PACKAGE = Path(__file__).parents[3]
 """The package, or the checkout with its folders."""
-NO_DOCS = "the docs are not installed here; a checkout of vizpub has them, and `make docs` builds"
+NO_DOCS = (
+    "the docs are not installed here; a checkout of vizpub has them: make docs builds their site"
+)
 
 
 def docs(settings: Settings) -> None:

@@ -63,7 +63,7 @@ _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?", re.ASCII)
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _SUFFIX = ".toml"
-_HELP = "docs/sources.md describes pattern files"
+_HELP = "the page Sources describes pattern files: vizpub docs"
 
 
 class _LineTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

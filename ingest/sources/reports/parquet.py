@@ -56,7 +56,7 @@ def splits_of(number: int, file: InputFile) -> Iterator[InputSplit]:
         for name, actual, wanted in unfit_columns(parquet.schema_arrow):
             raise InputError(
                 f"{file.path}: column '{name}' is {actual}",
-                f"of reports it is {wanted}; see docs/sources.md",
+                f"of reports it is {wanted}; see vizpub docs: Sources",
             )
         yield from group_splits(number, file.path, parquet)
 

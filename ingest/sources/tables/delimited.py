@@ -345,7 +345,9 @@ class TableSource(Source):
         """Return ranges of lines, and row groups of Parquet. Raises: InputError for unfit files."""
         for file in files:
             if why := UNFIT.get(file.encoding.removesuffix("()")):
-                raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
+                raise InputError(
+                    f"{file.path} {why}", "the page Sources describes the formats: vizpub docs"
+                )
         folders.check_folders((file.path for file in files), self.rules)
         in_parquet = [
             (n, file) for n, file in enumerate(files) if file.encoding.startswith(_PARQUET)
