@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -40,7 +41,11 @@ from vizpub.model.errors import OutOfRange, UnknownName, UseError, cause_of
 from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from vizpub.questions.run import Run
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 
 def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
@@ -342,6 +347,17 @@ def given_options(ctx: typer.Context) -> Iterator[str]:
         if source is not None and source.name == "COMMANDLINE":
             name = max(parameter.opts, key=len)
             yield name if name.startswith("-") else str(parameter.metavar).rstrip(".")
+
+
+def drop_defaults(ctx: typer.Context, options: Options, *names: str) -> Options:
+    """The options, some of them as if neither the file nor the environment had set them.
+
+    These do not apply to this call. Those that the command line has stay, so that they are refused.
+    """
+    dropped = {*names}.difference(given_options(ctx))
+    chosen = {p.name for p in ctx.command.params if dropped & {*p.opts}}
+    built_in = {f.name: f.default for f in fields(options) if f.name in chosen}
+    return replace(options, **built_in)
 
 
 def refuse_options(ctx: typer.Context, use: str, *names: str) -> None:

@@ -223,6 +223,22 @@ def test_default_of_the_configuration_holds_only_for_kinds_that_it_applies_to(
     assert (tmp_path / "figure.svg").read_text("utf-8") != layers
 
 
+def test_default_that_the_command_line_excludes_is_left_out(draw: Call, workspace: Path) -> None:
+    (workspace / "vizpub.toml").write_text(
+        '[plot]\nby = "client"\nat = "1"\nlayers = "mesh"\ncorrect-clocks = true\n', "utf-8"
+    )
+    for words in (
+        ("degree", "--peer", "alice"),
+        ("degree", "--kind", "ecdf", "--with", "monday", "--from", "0"),
+        ("degree", "--kind", "overlay", "--at", "1"),
+        ("gauges/hops", "--peer", "alice"),
+        ("--kind", "survival", "--peer", "alice"),
+    ):
+        drawn = draw(*words)
+        assert drawn.exit_code == 0, (words, drawn.output)
+    assert draw("degree", "--by", "client", "--peer", "alice").exit_code == 2
+
+
 def test_docs_have_the_table_of_options_and_kinds() -> None:
     page = (ROOT / "docs/figures.md").read_text("utf-8")
     (table,) = re.findall(r"\| option \| applies to \|\n.+\n((?:\|.+\n)+)", page)
