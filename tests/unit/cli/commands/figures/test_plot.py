@@ -268,6 +268,34 @@ def test_groups_of_peers_have_a_line_each(
     assert all(name in svg for name in groups)
 
 
+def test_csv_of_an_overlay_has_the_numbers_of_its_peers(
+    draw: Call, workspace: Path, tmp_path: Path
+) -> None:
+    run = Run.open(workspace, "monday")
+    of_peer = {
+        row["peer_name"]: row["degree"]
+        for row in run.metrics("peers", ["degree"]).to_pylist()
+        if row["interval"] == 1
+    }
+
+    def rows(*words: str) -> list[dict[str, str]]:
+        assert draw(*words, "--kind", "overlay", "--at", "1").exit_code == 0
+        return [*csv.DictReader((tmp_path / "figure.csv").read_text("utf-8").splitlines())]
+
+    plain, found = rows(), rows("degree", "--peer", "alice")
+    linked = [row for row in found if row["dst"]]
+    assert [{name: row[name] for name in plain[0]} for row in linked] == plain
+    for row in linked:
+        for end in ("src", "dst"):
+            assert float(row[f"{end}_degree"]) == of_peer[row[f"{end}_name"]]
+            assert (row[f"{end}_hops"] == "0.0") == (row[f"{end}_name"] == "alice")
+    alone = {row["src_name"]: row["src_degree"] for row in found if not row["dst"]}
+    assert {*alone.values()} <= {"0.0"}
+    ends = {row[f"{end}_name"] for row in linked for end in ("src", "dst")}
+    assert {*alone}.isdisjoint(ends)
+    assert {*alone} | ends >= {name for name, degree in of_peer.items() if degree is not None}
+
+
 @pytest.mark.usefixtures("attributes")
 def test_groups_of_an_overlay_have_a_colour_each(draw: Call, tmp_path: Path) -> None:
     assert draw("--kind", "overlay", "--by", "client", "--at", "0").exit_code == 0
