@@ -104,8 +104,6 @@ Master = Annotated[
 ]
 MOST_NUMBER = 2**63 - 1
 """What tables, files and other programs take for a whole number, whatever an option means."""
-MOST_RUNS = 10_000
-"""Seeds of a setting."""
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
@@ -350,14 +348,12 @@ def given_options(ctx: typer.Context) -> Iterator[str]:
 
 
 def drop_defaults(ctx: typer.Context, options: Options, *names: str) -> Options:
-    """The options, some of them as if neither the file nor the environment had set them.
-
-    These do not apply to this call. Those that the command line has stay, so that they are refused.
+    """The options, those that do not apply to this call as if neither the file nor the environment
+    had set them. Those on the command line stay, so that they are refused.
     """
     dropped = {*names}.difference(given_options(ctx))
     chosen = {p.name for p in ctx.command.params if dropped & {*p.opts}}
-    built_in = {f.name: f.default for f in fields(options) if f.name in chosen}
-    return replace(options, **built_in)
+    return replace(options, **{f.name: f.default for f in fields(options) if f.name in chosen})
 
 
 def refuse_options(ctx: typer.Context, use: str, *names: str) -> None:

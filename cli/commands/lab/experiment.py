@@ -14,8 +14,9 @@ import typer
 
 from vizpub.cli.commands.figures.drawing import FigureLook
 from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.commands.lab.options import MOST_RUNS
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import MOST_RUNS, Master, Output, Yes, drop_defaults
+from vizpub.cli.options import Master, Output, Yes, drop_defaults
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
 from vizpub.cli.terminal.streams import terminal_width

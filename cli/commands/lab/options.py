@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import MOST_RUNS, Master, Yes, drop_defaults, given_options
+from vizpub.cli.options import Master, Yes, drop_defaults, given_options
 from vizpub.cli.terminal.help import RARE
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
+
+MOST_RUNS = 10_000
+"""Seeds of a setting."""
 
 
 def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
