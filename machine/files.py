@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EFBIG
@@ -108,3 +109,21 @@ def not_writable(path: Path | str, error: OSError) -> UseError:
     elif isinstance(error, FileNotFoundError):
         reason = f"there is no folder {Path(path).parent}"
     return UseError(f"cannot write {path}: {reason}")
+
+
+def text_argument(text: str, suffix: str) -> str:
+    """A query from standard input (-), from a file that exists or has the suffix, or the text.
+
+    Raises: UseError if it cannot be read.
+    """
+    try:
+        if text == "-":
+            if sys.stdin is None:
+                raise UseError("standard input is closed: give the query itself, or a file")
+            return sys.stdin.read().removeprefix(MARK)
+        if text.endswith(suffix) or os.path.isfile(text):
+            return text_of(Path(text))
+    except (OSError, UnicodeDecodeError) as error:
+        source = "standard input" if text == "-" else text
+        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
+    return text

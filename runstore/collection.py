@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
@@ -30,6 +31,7 @@ RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
 IDENTITY = "identity"
 """The file with the identity of a collection."""
+_OF_FOLDER = (IDENTITY, "options.json")
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,24 @@ class Collected:
                 raise otherwise(self.run, error.owner) from error
             yield
 
+    def open_files(self, stack: ExitStack) -> dict[Path, BinaryIO | None]:
+        """Return its files as they are at one moment, though a collector may run. Batches and files
+        of the log are open, as it removes them; the log has all that is not in these batches.
+        """
+        others = [path for path in _plain_files(self.folder) if path.name in _OF_FOLDER]
+        others += _plain_files(self.folder / "tokens")
+        while True:
+            batches, opened = _plain_files(self.batches), ExitStack()
+            with suppress(FileNotFoundError):  # of one that was sealed or removed: look again
+                held = {
+                    path: opened.enter_context(path.open("rb"))
+                    for path in (*batches, *_plain_files(self.log))
+                }
+                if _plain_files(self.batches) == batches:
+                    stack.push(opened)
+                    return dict.fromkeys(others) | held
+            opened.close()
+
     def collector(self) -> str:
         """The process that collects; empty where none does. Raises: UseError where this user may
         not know.
@@ -146,6 +166,12 @@ class Collected:
             durable.rename(self.folder, gone)
             durable.sync_directory(gone.parent)
             shutil.rmtree(gone, ignore_errors=True)
+
+
+def _plain_files(folder: Path) -> list[Path]:
+    """The files in a folder, without hidden ones and links; none if there is no folder."""
+    names = folder.glob("[!.]*")
+    return sorted(path for path in names if path.is_file() and not path.is_symlink())
 
 
 def finish_import(of: Collected) -> None:
