@@ -101,6 +101,17 @@ def no_late_readers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def held_locks_are_refused_at_once() -> Iterator[None]:
+    """Of runs and collections: nobody sweeps there, but in tests of that, which wait as long as
+    commands do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("run_lock", "collection"):
+            patch.setattr(f"vizpub.runstore.{module}.SWEPT_S", 0.05)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def commands_made_once() -> Iterator[None]:
     """A CliRunner makes all commands anew for each call, which takes longer than most calls do."""
     with pytest.MonkeyPatch.context() as patch:

@@ -64,6 +64,22 @@ def stopped(home: Path) -> LocalServer:
     return server
 
 
+@pytest.fixture
+def written_down(home: Path, tmp_path: Path) -> LocalServer:
+    """Another server, which never ran: what a stopped one leaves, born when these tests were."""
+    own = ServerHome(tmp_path / home.name)
+    (own.path / "data/databases/system").mkdir(parents=True)
+    own.path.chmod(0o700)
+    own.make_password()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as bolt,
+        socket.create_server(("127.0.0.1", 0)) as http,
+    ):
+        ports = {"bolt_port": bolt.getsockname()[1], "http_port": http.getsockname()[1]}
+    own.write_state(replace(_serving(os.getpid()), pid=None, **ports))
+    return LocalServer(own.path, "test")
+
+
 def _ask(connection: Connection, statement: str, **parameters: object) -> list[object]:
     with connect(connection) as driver:
         records = driver.execute_query(statement, parameters, database_=connection.database).records
@@ -318,7 +334,8 @@ def test_server_of_a_killed_parent_is_found_unchanged(
 def test_server_that_ignores_stop_is_killed(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_STOP_S", 1)
+    times, wait = iter((0.1, 30.0)), server_module.wait_for_end
+    monkeypatch.setattr(server_module, "wait_for_end", lambda one, _: wait(one, next(times)))
     pid = _pid(server)
     os.kill(pid, signal.SIGSTOP)
     assert server.stop()
@@ -326,13 +343,14 @@ def test_server_that_ignores_stop_is_killed(
     assert _has_ended(psutil.Process(pid) if psutil.pid_exists(pid) else None)
 
 
-def test_pid_of_another_process_is_not_trusted(stopped: LocalServer, home: Path) -> None:
+def test_pid_of_another_process_is_not_trusted(written_down: LocalServer) -> None:
+    home = written_down.status().home
     stranger = subprocess.Popen(["sleep", "60"])
     try:
         # Of that number, and born when the server was: the clock was set meanwhile.
         _rewrite_state(home, pid=stranger.pid, created=psutil.Process(stranger.pid).create_time())
-        assert stopped.status().state == "stopped"
-        assert not stopped.stop()
+        assert written_down.status().state == "stopped"
+        assert not written_down.stop()
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -357,8 +375,10 @@ def test_broken_store_error_quotes_the_cause_from_the_log(stopped: LocalServer, 
 
 
 def test_start_leaves_ports_that_are_taken(
-    stopped: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
+    written_down: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    home = written_down.status().home
+
     class Begun(Exception):
         pass
 
@@ -369,11 +389,11 @@ def test_start_leaves_ports_that_are_taken(
     before = find_connection(home)
     with socket.create_server(("127.0.0.1", int(before.uri.split(":")[-1]))):
         with pytest.raises(Begun):
-            stopped.start()
+            written_down.start()
         after = find_connection(home)
         assert after.uri != before.uri
         with pytest.raises(Begun):
-            stopped.start()
+            written_down.start()
         assert find_connection(home) == after
 
 

@@ -34,8 +34,8 @@ RESERVE = 1
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
 
 
-def header(began: datetime = LATER) -> RunHeader:
-    return RunHeader(run="lab", interval_us=1_000_000, epoch=began.isoformat())
+def header(began: datetime = LATER, interval_us: int = 1_000_000) -> RunHeader:
+    return RunHeader(run="lab", interval_us=interval_us, epoch=began.isoformat())
 
 
 @dataclass
@@ -148,6 +148,7 @@ class Options:
     limits: IntakeLimits = field(default_factory=lambda: IntakeLimits(reserve=RESERVE))
     bodies: BodyLimits = field(default_factory=BodyLimits)
     began: datetime = LATER
+    interval_us: int = 1_000_000
     commands: bool = False
 
 
@@ -158,7 +159,8 @@ def collector_in(folder: Path, options: Options | None = None) -> Callable[[], H
     def web() -> HttpInterface:
         place = CollectionPlace(folder, "lab")
         place.make()
-        intake = Intake(place, header(chosen.began), chosen.rules, chosen.limits)
+        run = header(chosen.began, chosen.interval_us)
+        intake = Intake(place, run, chosen.rules, chosen.limits)
         tokens = Tokens(place.tokens) if chosen.tokens else None
         progress = CollectionProgress(intake)
         return HttpInterface(

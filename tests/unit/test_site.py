@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from vizpub.machine.jvm.lock import read_lock
 
 ROOT = Path(__file__).parents[2]
@@ -29,26 +27,25 @@ def test_links_and_anchors_of_all_pages_lead_somewhere(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "link", ["gone.md", "#nowhere", "other.md#nowhere", "../examples/gone.py", "pictures/gone.png"]
-)
-def test_dead_link_fails_the_build(link: str, tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/other.md").write_text("---\norphan: true\n---\n# Other\n")
-    (tmp_path / "docs/index.md").write_text(
-        f"# Pages\n\n[a link]({link}), [good](other.md#other)\n"
-    )
+DEAD = ("gone.md", "#nowhere", "other.md#nowhere", "../examples/gone.py", "pictures/gone.png")
+
+
+def test_dead_links_and_pages_outside_the_navigation_fail_the_build(tmp_path: Path) -> None:
+    (docs := tmp_path / "docs").mkdir()
+    pages = {f"page-{place}": f"[a link]({link})" for place, link in enumerate(DEAD)}
+    listed = "\n".join(["other", *pages])
+    index = f"# Pages\n\n[good](other.md#other)\n\n```{{toctree}}\n{listed}\n```\n"
+    (docs / "index.md").write_text(index)
+    for name, text in {"other": "", "lost": "", **pages}.items():
+        (docs / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}\n")
     done = build(tmp_path, tmp_path / "read")
     assert done.returncode == 1
-    assert link.rpartition("#")[2] in done.stderr
-
-
-def test_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/index.md").write_text("# Pages\n")
-    (tmp_path / "docs/lost.md").write_text("# Lost\n")
-    done = build(tmp_path, tmp_path / "read")
-    assert "lost.md" in done.stderr
+    found = re.findall(r"^\S*docs/(\S+)\.md[:\d]*: (.*)$", done.stderr, re.MULTILINE)
+    told = dict(found)
+    assert len(found) == len(told), done.stderr
+    assert told.keys() == {"lost", *pages}
+    for name, link in zip(pages, DEAD, strict=True):
+        assert link.rpartition("#")[2] in told[name]
 
 
 def test_published_sites_list_all_versions_and_lead_to_the_newest(tmp_path: Path) -> None:

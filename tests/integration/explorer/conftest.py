@@ -152,6 +152,15 @@ LEAVE = """() => {
   globalThis.left = globalThis.explorer;
   location.hash = "#/";
 }"""
+DRAWN = """async () => {
+  const turn = () => new Promise((resolve) => setTimeout(resolve));
+  for (let seen = 0; seen < 2; seen += 1) { // one that is left is gone at any moment
+    do await turn(); while (!globalThis.explorer);
+    await explorer.ready;
+  }
+  return true;
+}"""
+"""All in one: each call of the browser takes longer than most states do."""
 LEFT = "() => !globalThis.left || globalThis.explorer !== left"
 
 
@@ -175,11 +184,7 @@ class Looking:
 
     def wait(self) -> None:
         """Until all that was asked for is drawn."""
-        self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
-        # One that is left is gone at any moment.
-        self.page.evaluate("() => globalThis.explorer?.ready")
-        self.page.wait_for_function("() => globalThis.explorer", timeout=PATIENCE_MS)
-        self.page.evaluate("() => globalThis.explorer?.ready")
+        self.page.wait_for_function(DRAWN, timeout=PATIENCE_MS)
 
     def _turn(self, turn: str, where: str | None = None) -> None:
         self.page.evaluate(turn, where)

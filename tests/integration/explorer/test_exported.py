@@ -41,10 +41,13 @@ def test_peers_and_pairs_are_those_of_the_tables_at_any_time(
     assert looking.counted() == expected, tick
 
 
-def test_topics_and_layers_leave_their_part(look_at: Look, export: Export, plays: Plays) -> None:
+@pytest.mark.parametrize("count", few([2, 6], [2]))
+def test_topics_and_layers_leave_their_part(
+    look_at: Look, export: Export, plays: Plays, count: int
+) -> None:
     run, looking = plays["intervals"], look_at(export("intervals"))
     looking.open("intervals")
-    for place, tick in enumerate(moments(run, 11, 6)):
+    for place, tick in enumerate(moments(run, 11, count)):
         topics, layer = [place % 3, (place + 1) % 3], LAYERS[place % 2]
         of_each = [run.subscribers(topic, tick) for topic in topics]
         pairs = [
@@ -211,6 +214,7 @@ def test_way_of_a_message_plays(look_at: Look, export: Export, plays: Plays) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
 
 
+@pytest.mark.long
 def test_hostile_names_are_text(look_at: Look, export: Export, plays: Plays) -> None:
     looking = look_at(export("hostile"))
     page = looking.open("hostile", "t=9&view=table")
@@ -221,15 +225,20 @@ def test_hostile_names_are_text(look_at: Look, export: Export, plays: Plays) -> 
     assert page.evaluate("() => document.querySelectorAll('script:not([type])').length") == 3
 
 
-def test_screens_that_it_has_not_lead_to_its_overlay(look_at: Look, export: Export) -> None:
+ELSEWHERE = ("#/", "#/run/intervals/compare?at=1", "#/run/x/messages", "")
+
+
+@pytest.mark.parametrize("address", few(ELSEWHERE, ELSEWHERE[1:3]))
+def test_screens_that_it_has_not_lead_to_its_overlay(
+    look_at: Look, export: Export, address: str
+) -> None:
     looking = look_at(export("intervals"))
-    for address in ("#/", "#/run/intervals/compare?at=1", "#/run/x/messages", ""):
-        looking.open("intervals", screen="tables")
-        looking.page.goto(looking.address + address)
-        expect(looking.page.get_by_role("heading", level=1)).to_have_text("intervals")
-        expect(looking.page.get_by_label("Screens").get_by_role("link")).to_have_text(
-            ["Overlay", "Messages", "Tables"]
-        )
+    looking.open("intervals", screen="tables")
+    looking.page.goto(looking.address + address)
+    expect(looking.page.get_by_role("heading", level=1)).to_have_text("intervals")
+    expect(looking.page.get_by_label("Screens").get_by_role("link")).to_have_text(
+        ["Overlay", "Messages", "Tables"]
+    )
 
 
 def test_file_that_is_cut_off_says_so(look_at: Look, export: Export, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -122,9 +122,17 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     assert [row[:2] for row in found] == sorted(row[:2] for row in found)
 
 
-def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> None:
-    history = loaded(random_history(3, name="window"))
-    run = GraphRows(open_run(graph.driver, graph.database, "window"))
+@pytest.fixture(scope="module")
+def only_read(graph: Graph) -> Iterator[History]:
+    """A loaded history that no test changes: in units of time, and with several batches."""
+    history = replace(random_history(4, name="read", ticks=3), batch=37)
+    graph.remove("read")
+    yield graph.load(history)
+    graph.remove("read")
+
+
+def test_window_reads_the_links_that_touch_it(graph: Graph, only_read: History) -> None:
+    history, run = only_read, GraphRows(open_run(graph.driver, graph.database, "read"))
     for first, last in ((0, 0), (3, 5), (8, 8)):
         touching = [
             r for r in history.rows["links"] if r["valid_from"] <= last and r["valid_to"] > first
@@ -137,45 +145,42 @@ def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> Non
         )
 
 
-def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -> None:
-    history = loaded(random_history(4, name="model", ticks=3))
-    clock = history.facts.clock
-    for key, first, last in graph.ask("MATCH (p:Peer {run: 'model'}) RETURN p.id, p.first, p.last"):
+def test_node_and_link_properties_equal_the_tables(graph: Graph, only_read: History) -> None:
+    history, clock = only_read, only_read.facts.clock
+    for key, first, last in graph.ask("MATCH (p:Peer {run: 'read'}) RETURN p.id, p.first, p.last"):
         sampled = [
             i for i in range(clock.last + 1)
             for r in history.alive("presence", clock.sampling_tick(i)) if r["peer"] == key
         ]  # fmt: skip
         assert (first, last) == ((min(sampled), max(sampled)) if sampled else (None, None))
     for valid_from, valid_to, length_class in graph.ask(
-        "MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.valid_from, r.valid_to, r.length_class"
+        "MATCH ()-[r:LINK {run: 'read'}]->() RETURN r.valid_from, r.valid_to, r.length_class"
     ):
         assert length_class == (63 if valid_to == OPEN else len(bin(valid_to - valid_from)) - 3)
     intervals = graph.ask(
-        "MATCH (i:Interval {run: 'model'}) RETURN i.i, i.t, i.network_size, i.density ORDER BY i.i"
+        "MATCH (i:Interval {run: 'read'}) RETURN i.i, i.t, i.network_size, i.density ORDER BY i.i"
     )
     assert intervals == [[i, i * 3 + 2, i, i / 3] for i in range(clock.intervals)]
-    hit_ratios = graph.ask("MATCH (m:Message {run: 'model'}) RETURN m.id, m.hit_ratio, m.tick")
+    hit_ratios = graph.ask("MATCH (m:Message {run: 'read'}) RETURN m.id, m.hit_ratio, m.tick")
     ticks = dict(given(history, "publications", "message", "tick"))
     for id, hit_ratio, tick in hit_ratios:
         assert hit_ratio == (id / 7 if id % 3 else None)
         assert tick == ticks[id]
 
 
-def test_ledger_counts_equal_the_relationships(graph: Graph, loaded: Load) -> None:
-    loaded(batched_history(5, "ledger"))
-    entered = ledger(graph, "ledger")
-    assert {name: entered[name] for name in RELATIONSHIPS} == relationships(graph, "ledger")
+def test_ledger_counts_equal_the_relationships(graph: Graph, only_read: History) -> None:
+    entered = ledger(graph, "read")
+    assert {name: entered[name] for name in RELATIONSHIPS} == relationships(graph, "read")
 
 
-def test_complete_run_is_not_loaded_again(graph: Graph, loaded: Load) -> None:
-    history = loaded(random_history(6, name="again"))
-    before = relationships(graph, "again")
+def test_complete_run_is_not_loaded_again(graph: Graph, only_read: History) -> None:
+    history, before = only_read, relationships(graph, "read")
     summary = load_run(graph.driver, graph.database, history.facts, history.tables)
     sizes = [
         len(history.rows[t]) for t in ("peers", "topics", "publications", "links", "receptions")
     ]
-    assert summary == LoadSummary("again", True, *sizes)
-    assert relationships(graph, "again") == before
+    assert summary == LoadSummary("read", True, *sizes)
+    assert relationships(graph, "read") == before
 
 
 def test_complete_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: Load) -> None:

@@ -42,6 +42,7 @@ from vizpub.collector.making.maker import RunMaker
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.request import CollectRequest, ListenOptions
 from vizpub.collector.reservation import NOT_OURS, reserve
+from vizpub.machine.locks import SWEPT_S
 from vizpub.model.errors import RunLocked, UseError
 from vizpub.runstore.archive import export_run, import_run
 from vizpub.runstore.manifest import Manifest, write_manifest
@@ -456,8 +457,11 @@ def test_address_of_an_earlier_collector_is_told_no_more(
     assert found
 
 
-def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) -> None:
+def test_collector_starts_though_others_look_whether_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `vizpub live watch` does again and again while it waits for one."""
+    monkeypatch.setattr("vizpub.runstore.collection.SWEPT_S", SWEPT_S)
     place, over = CollectionPlace(tmp_path, "lab"), Event()
     place.make()
 

@@ -54,11 +54,12 @@ def test_body_that_nobody_reads_ends_the_connection(
 def test_connection_waits_for_a_request_after_a_body_that_nobody_read(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "HEADERS_S", 2)
+    asked = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\n"
     with serve() as served, socket.create_connection(("127.0.0.1", served.port), 20) as raw:
-        for _ in range(2):
-            raw.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\n")
+        for wait_s in (protocol.HEADERS_S, 0.1):
+            raw.sendall(asked)
             assert raw.recv(1000)
+            monkeypatch.setattr(protocol, "HEADERS_S", wait_s)  # it is read where the body ends
             raw.sendall(b"1")
         until_its_end(raw)
 

@@ -294,7 +294,7 @@ def test_refused_lines_of_a_target_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "period_s"), [(40, 1.0), pytest.param(1000, 4.0, marks=pytest.mark.long)]
+    ("count", "period_s"), [(40, 0.5), pytest.param(1000, 4.0, marks=pytest.mark.long)]
 )
 def test_targets_are_all_asked_though_half_of_them_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, period_s: float

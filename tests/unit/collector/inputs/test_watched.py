@@ -34,7 +34,7 @@ def test_trace_that_appears_in_the_folder_is_reported_until_the_end(tmp_path: Pa
     watched.mkdir()
     start_ns = int(began.timestamp()) * SECOND_NS
     happened = [
-        Happened(EventType.JOIN, "a", start_ns + s * SECOND_NS // 10, topic=f"t{s}")
+        Happened(EventType.JOIN, "a", start_ns + s * SECOND_NS // 40, topic=f"t{s}")
         for s in range(9)
     ]
     packed = gzip.compress("".join(one.line + "\n" for one in happened).encode())
@@ -62,7 +62,8 @@ def test_trace_that_appears_in_the_folder_is_reported_until_the_end(tmp_path: Pa
         with suppress(asyncio.CancelledError):
             await task
 
-    with serving(collector_in(tmp_path, Options(began=began))) as served, told_of(served, tmp_path):
+    options = Options(began=began, interval_us=250_000)
+    with serving(collector_in(tmp_path, options)) as served, told_of(served, tmp_path):
 
         def topics() -> set[str]:
             records = [json.loads(line) for line in served.lines()]
