@@ -34,7 +34,7 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.machine.files import MARK, text_of
+from vizpub.machine.files import text_of
 from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
 from vizpub.model.errors import OutOfRange, UnknownName, UseError, cause_of
 from vizpub.model.sizes import parse_size
@@ -382,9 +382,11 @@ def text_argument(text: str, suffix: str) -> str:
     """
     try:
         if text == "-":
-            if sys.stdin is None:
-                raise UseError("standard input is closed: give the query itself, or a file")
-            return sys.stdin.read().removeprefix(MARK)
+            # The locale may have stdin read bytes that are no UTF-8 as half characters.
+            given = sys.stdin.buffer.read().decode("utf-8-sig")
+            if not given.strip():
+                raise UseError("standard input has no query: it is empty, or closed")
+            return given
         if text.endswith(suffix) or os.path.isfile(text):
             return text_of(Path(text))
     except (OSError, UnicodeDecodeError) as error:

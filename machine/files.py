@@ -15,8 +15,6 @@ from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
 
 _MOST = 1 << 26
 """Most characters of a user's file."""
-MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
-"""The byte order mark that some editors write at the beginning of a text."""
 
 
 def bytes_below(folder: Path) -> int:

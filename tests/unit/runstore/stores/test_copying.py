@@ -15,6 +15,7 @@ from vizpub.machine.files import replacing
 from vizpub.model.errors import DiskFull, ServiceError, StoreBroken, UseError
 from vizpub.runstore import integrity
 from vizpub.runstore.integrity import damages
+from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores.copying import copy_run
 
@@ -72,10 +73,12 @@ def test_copy_stays_whole_when_it_cannot_be_brought_up_to_date(
     monkeypatch.setattr(integrity, "SMALL_FILE", 0)
     ingest_links(tmp_path / "ws", links(100, seed=1))
     run = open_run(tmp_path / "ws", "monday")
+    (run.directory / JOURNAL).write_text("first\n")
     back = copy_run(run, tmp_path / "back")
     before = back.read("links")
     ingest_links(tmp_path / "ws", links(100, seed=2))
     run = open_run(tmp_path / "ws", "monday")
+    (run.directory / JOURNAL).write_text("first\nsecond\n")
     if fault == "damaged":
         spoil(run.files("links")[0])
     else:
@@ -85,6 +88,7 @@ def test_copy_stays_whole_when_it_cannot_be_brought_up_to_date(
     back = open_run(tmp_path / "back", "monday")
     assert back.read("links").equals(before)
     assert not any(damages(back.directory, back.manifest))
+    assert (back.directory / JOURNAL).read_text() == "first\n"
 
 
 def full(path: Path, to: Path) -> None:
