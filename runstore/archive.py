@@ -28,7 +28,7 @@ from vizpub.machine.private import make_private, new_file
 from vizpub.model.errors import RunChanged, StoreBroken, UseError, cause_of
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
-from vizpub.runstore.collection import IDENTITY, Collected, finish_import
+from vizpub.runstore.collection import IDENTITY, Collected, discarding_on_failure, finish_import
 from vizpub.runstore.integrity import OTHER_BYTES, damages
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import IMPORTING
@@ -315,7 +315,7 @@ def import_run(
         with writing(workspace, name) as writer:
             of = Collected(workspace, name)
             _check_place(writer, of, archive, replaces=replaces)
-            with _discarding_on_failure(writer, of):
+            with discarding_on_failure(writer, of):
                 _extract_run(archive, writer, of)
             finish_import(of)
     return open_run(workspace, name)
@@ -349,25 +349,6 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
             f"the run has {size:,} bytes, and {place} has {free:,} left: free some, or give "
             "another --workspace"
         )
-
-
-@contextmanager
-def _discarding_on_failure(writer: RunWriter, of: Collected) -> Iterator[None]:
-    """Remove all new files if the block fails, unless the run was committed by then."""
-    try:
-        with as_errors_of_ours(writer.directory):
-            yield
-    except BaseException:
-        named: set[str] = set()
-        with suppress(FileNotFoundError, StoreBroken):
-            named = read_manifest(writer.directory).directories
-        for folder in writer.handed_out:
-            if str(folder.relative_to(writer.directory)) not in named:
-                shutil.rmtree(folder, ignore_errors=True)
-        finish_import(of)
-        if not (named or writer.stored or writer.broken):
-            shutil.rmtree(writer.directory, ignore_errors=True)
-        raise
 
 
 def _extract_run(archive: _Archive, writer: RunWriter, of: Collected) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
@@ -22,9 +23,12 @@ from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
 from vizpub.runstore.leftovers import COLLECTED, DELETED, IMPORTED
-from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.manifest import Manifest, read_manifest
 from vizpub.runstore.store import current_manifest
 from vizpub.runstore.stores.place import store_of
+
+if TYPE_CHECKING:
+    from vizpub.runstore.writer import RunWriter
 
 RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
@@ -160,6 +164,28 @@ def finish_import(of: Collected) -> None:
             durable.rename(of.imported, of.folder)
             durable.sync_directory(of.folder.parent)
     shutil.rmtree(of.imported, ignore_errors=True)
+
+
+@contextmanager
+def discarding_on_failure(writer: RunWriter, of: Collected) -> Iterator[None]:
+    """Remove all new files of an import if the block fails, unless the run was committed by then.
+
+    Raises: DiskFull, UseError.
+    """
+    try:
+        with as_errors_of_ours(writer.directory):
+            yield
+    except BaseException:
+        named: set[str] = set()
+        with suppress(FileNotFoundError, StoreBroken):
+            named = read_manifest(writer.directory).directories
+        for folder in writer.handed_out:
+            if str(folder.relative_to(writer.directory)) not in named:
+                shutil.rmtree(folder, ignore_errors=True)
+        finish_import(of)
+        if not (named or writer.stored or writer.broken):
+            shutil.rmtree(writer.directory, ignore_errors=True)
+        raise
 
 
 def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> None:

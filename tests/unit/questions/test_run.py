@@ -93,7 +93,9 @@ def test_metric_rows_are_chosen_by_interval_peer_and_topic(
         (lambda run: frequent.paths(run, ("alice", "bob"), 1, []), []),
     ],
 )
-def test_no_layers_are_no_links(run: Run, ask: Callable[[Run], Any], expected: list[Any]) -> None:
+def test_answer_for_no_layers_has_no_links(
+    run: Run, ask: Callable[[Run], Any], expected: list[Any]
+) -> None:
     """Where null is all layers."""
     found = ask(run)
     assert (found if isinstance(found, list) else found.to_pylist()) == expected
