@@ -250,11 +250,9 @@ class History:
 
     def _of_layers(self, layers: Sequence[str] | None) -> RankedPeriods:
         key = None if layers is None else tuple(layers)
-        pairs = self._pairs_of_layers.get(key)
-        if pairs is None:
-            pairs = join_periods(*self._pair_rows(self._links, layers))
-            self._pairs_of_layers = {key: pairs}
-        return pairs
+        if key not in self._pairs_of_layers:
+            self._pairs_of_layers = {key: join_periods(*self._pair_rows(self._links, layers))}
+        return self._pairs_of_layers[key]
 
     def _pair_rows(self, links: pa.Table, layers: Sequence[str] | None) -> Periods:
         if layers is not None:
