@@ -12,13 +12,14 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import UnsupportedOperation
 from types import FrameType
 from typing import Any
 
 import typer
 
 from vizpub.cli.terminal.help import HelpfulGroup
-from vizpub.cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
+from vizpub.cli.terminal.streams import CLOSED, STYLE, is_closed, message, prepare, standard_output
 from vizpub.model.errors import VizpubError
 
 NO_MEMORY = "not enough memory: ask for less at once"
@@ -103,6 +104,8 @@ class CommandGroup(HelpfulGroup):
         except Exception as error:
             if self._signal:
                 raise _SignalReceived(self._signal) from None
+            if isinstance(error, UnsupportedOperation) and is_closed(sys.stdout):
+                error = VizpubError(CLOSED)  # of a line that is printed as it is
             raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
         finally:
             self._in_command = False

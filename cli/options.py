@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import wraps
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -34,13 +33,16 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.machine.files import text_of
 from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
-from vizpub.model.errors import OutOfRange, UnknownName, UseError, cause_of
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from vizpub.questions.run import Run
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 
 def check_duration(param: typer.CallbackParam, value: str | None) -> str | None:
@@ -100,8 +102,6 @@ Master = Annotated[
 ]
 MOST_NUMBER = 2**63 - 1
 """What tables, files and other programs take for a whole number, whatever an option means."""
-MOST_RUNS = 10_000
-"""Seeds of a setting."""
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
@@ -349,6 +349,15 @@ def given_options(ctx: typer.Context) -> Iterator[str]:
             yield name if name.startswith("-") else str(parameter.metavar).rstrip(".")
 
 
+def drop_defaults(ctx: typer.Context, options: Options, *names: str) -> Options:
+    """The options, those that do not apply to this call as if neither the file nor the environment
+    had set them. Those on the command line stay, so that they are refused.
+    """
+    dropped = {*names}.difference(given_options(ctx))
+    chosen = {p.name for p in ctx.command.params if dropped & {*p.opts}}
+    return replace(options, **{f.name: f.default for f in fields(options) if f.name in chosen})
+
+
 def refuse_options(ctx: typer.Context, use: str, *names: str) -> None:
     """Check that none of the options is on the command line. Raises: UseError."""
     for option in given_options(ctx):
@@ -373,23 +382,3 @@ def comma_list(text: str | None) -> tuple[str, ...] | None:
     if not all(items):
         raise UseError(f"'{text}' is not a list of names; write for example a,b")
     return items
-
-
-def text_argument(text: str, suffix: str) -> str:
-    """A query from standard input (-), from a file that exists or has the suffix, or the text.
-
-    Raises: UseError if it cannot be read.
-    """
-    try:
-        if text == "-":
-            # The locale may have stdin read bytes that are no UTF-8 as half characters.
-            given = sys.stdin.buffer.read().decode("utf-8-sig")
-            if not given.strip():
-                raise UseError("standard input has no query: it is empty, or closed")
-            return given
-        if text.endswith(suffix) or os.path.isfile(text):
-            return text_of(Path(text))
-    except (OSError, UnicodeDecodeError) as error:
-        source = "standard input" if text == "-" else text
-        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
-    return text

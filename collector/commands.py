@@ -93,15 +93,16 @@ class PeerCommands:
         self._last += 1
         return PeerCommand(self._last, peer, action, now + seconds)
 
-    def record(self, command: PeerCommand) -> None:
-        """Keep a new command, or the new state of one."""
+    def record(self, command: PeerCommand) -> PeerCommand:
+        """Keep a new command, or its answer; the first answer counts. Return what is kept."""
         known = self._commands.get(command.id)
-        if known is None or known.obeyed is None:  # the first answer counts
-            self._commands[command.id] = command
+        kept = command if known is None or known.obeyed is None else known
+        self._commands[command.id] = kept
         self._last = max(self._last, command.id)
         if len(self._commands) > _KEPT:
             oldest = min(self._commands.values(), key=lambda one: (one.obeyed is None, one.id))
             del self._commands[oldest.id]
+        return kept
 
     def get(self, number: int) -> PeerCommand:
         """Return a command by its number. Raises: InputError if it is not kept any more."""
@@ -111,8 +112,5 @@ class PeerCommands:
             raise InputError(f"no command {number} is known") from None
 
     def with_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
-        """Return a command with its answer; the first answer counts. Raises: InputError."""
-        command = self.get(number)
-        if command.obeyed is not None:
-            return command
-        return replace(command, obeyed=obeyed, reason=reason and reason[:_LONGEST_REASON])
+        """Return a command with this answer. It counts once it is recorded. Raises: InputError."""
+        return replace(self.get(number), obeyed=obeyed, reason=reason and reason[:_LONGEST_REASON])

@@ -328,19 +328,19 @@ class Intake:
         """Queue a command to a peer. Raises: InputError, LogFailed."""
         if peer not in self.closing.newest:
             raise InputError(f"no peer '{peer}' has reported")
-        return await self._log_command(
-            self.commands.new_command(peer, action, time.time(), seconds)
-        )
+        command = self.commands.new_command(peer, action, time.time(), seconds)
+        return await self._log_command(command)
 
     async def note_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
-        """Log a reporter's answer to a command. Raises: InputError, LogFailed."""
+        """Log an answer to a command; return the one that counts. Raises: InputError, LogFailed."""
         answered = self.commands.with_answer(number, obeyed=obeyed, reason=reason)
         return await self._log_command(answered)
 
     async def _log_command(self, command: PeerCommand) -> PeerCommand:
         content = log.encode_record(log.COMMAND, json.dumps(command.to_json()).encode())
-        await self.log.put(content, lambda _: self.commands.record(command))
-        return command
+        kept: list[PeerCommand] = []
+        await self.log.put(content, lambda _: kept.append(self.commands.record(command)))
+        return kept[0]
 
     async def probe(self) -> None:
         """Write an empty record, to see if the log can be written. Raises: LogFailed."""

@@ -249,9 +249,9 @@ class History:
         return sorted(pc.unique(links["layer"]).to_pylist(), key=lambda n: (n not in first, n))
 
     def _of_layers(self, layers: Sequence[str] | None) -> RankedPeriods:
-        key = None if layers is None else tuple(layers)
-        if key not in self._pairs_of_layers:
-            self._pairs_of_layers = {key: join_periods(*self._pair_rows(self._links, layers))}
+        if (key := None if layers is None else tuple(layers)) not in self._pairs_of_layers:
+            pairs = join_periods(*self._pair_rows(self._links, layers))
+            self._pairs_of_layers = {key: pairs}
         return self._pairs_of_layers[key]
 
     def _pair_rows(self, links: pa.Table, layers: Sequence[str] | None) -> Periods:

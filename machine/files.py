@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EFBIG
@@ -106,3 +107,23 @@ def not_writable(path: Path | str, error: OSError) -> UseError:
     elif isinstance(error, FileNotFoundError):
         reason = f"there is no folder {Path(path).parent}"
     return UseError(f"cannot write {path}: {reason}")
+
+
+def text_argument(text: str, suffix: str) -> str:
+    """A query from standard input (-), from a file that exists or has the suffix, or the text.
+
+    Raises: UseError if it cannot be read.
+    """
+    try:
+        if text == "-":
+            # The locale may have stdin read bytes that are no UTF-8 as half characters.
+            given = sys.stdin.buffer.read().decode("utf-8-sig")
+            if not given.strip():
+                raise UseError("standard input has no query: it is empty, or closed")
+            return given
+        if text.endswith(suffix) or os.path.isfile(text):
+            return text_of(Path(text))
+    except (OSError, UnicodeDecodeError) as error:
+        source = "standard input" if text == "-" else text
+        raise UseError(f"{source} cannot be read: {cause_of(error)}") from error
+    return text

@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, BinaryIO
@@ -28,7 +28,7 @@ from vizpub.machine.private import make_private, new_file
 from vizpub.model.errors import RunChanged, StoreBroken, UseError, cause_of
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
-from vizpub.runstore.collection import IDENTITY, Collected, discarding_on_failure, finish_import
+from vizpub.runstore.collection import IDENTITY, Collected, finish_import
 from vizpub.runstore.integrity import OTHER_BYTES, damages
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import IMPORTING
@@ -42,7 +42,6 @@ COMPRESSIONS = {".tar": None, ".gz": "gzip", ".zst": "zstd"}
 """The compression of an archive, by the last suffix of its name."""
 LIST = "archive.json"
 _LOG = "collection"
-_OF_FOLDER = (IDENTITY, "options.json")
 _OF_LOG = re.compile(rf"{_LOG}/({IDENTITY}|options\.json|(log|batches|tokens)/[^./\0][^/\0]*)")
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 _MOST_TEXT, _CHUNK = 2**28, 2**20
@@ -175,45 +174,17 @@ def _sources(run: StoredRun, stack: ExitStack, *, with_log: bool) -> dict[str, _
     of = Collected(run.directory.parents[1], run.name)
     if with_log and not of.owns(run.manifest):
         raise UseError(f"run '{run.name}' has no log in this workspace; leave out --with-log")
-    return sources | (_sources_of_log(of, stack) if with_log else {})
-
-
-def _sources_of_log(of: Collected, stack: ExitStack) -> dict[str, _Source]:
-    """The files of a collection as they are at one moment, though a collector may run. Batches and
-    files of the log are open, as it removes them; the log has all that is not in these batches.
-    """
-    while True:
-        batches, segments = _plain_files(of.batches), ExitStack()
-        with suppress(FileNotFoundError):  # of one that was sealed or removed: look again
-            opened = [
-                _Source.of(path, segments.enter_context(path.open("rb")))
-                for path in (*batches, *_plain_files(of.log))
-            ]
-            if _plain_files(of.batches) == batches:
-                stack.push(segments)
-                break
-        segments.close()
-    others = [path for path in _plain_files(of.folder) if path.name in _OF_FOLDER]
-    others += _plain_files(of.folder / "tokens")
-    sources = (*map(_Source.of, others), *opened)
-    return {f"{_LOG}/{source.path.relative_to(of.folder)}": source for source in sources}
-
-
-def _plain_files(folder: Path) -> list[Path]:
-    """The files in a folder, without hidden ones and links; none if there is no folder."""
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-        return sorted(folder / name for name in names if not name.startswith("."))
-    return []
+    for path, opened in of.open_files(stack).items() if with_log else ():
+        sources[f"{_LOG}/{path.relative_to(of.folder)}"] = _Source.of(path, opened)
+    return sources
 
 
 class _Archive:
     """An archive, read from its beginning. Each method raises StoreBroken for a damaged one."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BufferedReader) -> None:
         self._path = path
-        compression = _MAGIC.get(file.read(2))
-        file.seek(0)
+        compression = _MAGIC.get(file.peek(2)[:2])
         self._stream = pa.CompressedInputStream(file, compression) if compression else file
         try:
             self.list = msgspec.json.decode(self._text(LIST), type=_List)
@@ -229,12 +200,10 @@ class _Archive:
     def manifest(self) -> Manifest:
         """Read run.json, and check that the list has its files and no foreign ones."""
         text = self._text(FILE)
-        with TemporaryDirectory() as folder:
-            (Path(folder) / FILE).write_bytes(text)
-            try:
-                run = read_manifest(Path(folder))
-            except StoreBroken as error:
-                raise self.broken(f"{FILE}: {error.why}") from error
+        try:
+            run = read_manifest(self._path, text=text)
+        except StoreBroken as error:
+            raise self.broken(f"{FILE}: {error.why}") from error
         named = {
             f"{part.directory}/{file.name}": (file.size, file.crc)
             for part in run.parts
@@ -315,21 +284,17 @@ def import_run(
         with writing(workspace, name) as writer:
             of = Collected(workspace, name)
             _check_place(writer, of, archive, replaces=replaces)
-            with discarding_on_failure(writer, of):
+            with _discarding_on_failure(writer, of):
                 _extract_run(archive, writer, of)
             finish_import(of)
     return open_run(workspace, name)
 
 
-def _open_archive(file: Path) -> BinaryIO:
+def _open_archive(file: Path) -> BufferedReader:
     try:
-        stream = file.open("rb")
+        return file.open("rb")
     except OSError as error:
         raise UseError(f"{file} cannot be read: {cause_of(error)}") from error
-    if not stream.seekable():
-        stream.close()
-        raise UseError(f"{file} is a pipe: write the archive to a file first")
-    return stream
 
 
 def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replaces: bool) -> None:
@@ -349,6 +314,26 @@ def _check_place(writer: RunWriter, of: Collected, archive: _Archive, *, replace
             f"the run has {size:,} bytes, and {place} has {free:,} left: free some, or give "
             "another --workspace"
         )
+
+
+@contextmanager
+def _discarding_on_failure(writer: RunWriter, of: Collected) -> Iterator[None]:
+    """Remove all new files if the block fails, unless the run was committed by then."""
+    try:
+        with as_errors_of_ours(writer.directory):
+            yield
+    except BaseException:
+        named: set[Path] = set()
+        with suppress(FileNotFoundError, StoreBroken):
+            named = {
+                writer.directory / name for name in read_manifest(writer.directory).directories
+            }
+        for folder in writer.handed_out - named:
+            shutil.rmtree(folder, ignore_errors=True)
+        finish_import(of)
+        if not (named or writer.stored or writer.broken):
+            shutil.rmtree(writer.directory, ignore_errors=True)
+        raise
 
 
 def _extract_run(archive: _Archive, writer: RunWriter, of: Collected) -> None:

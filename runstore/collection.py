@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
@@ -23,17 +23,15 @@ from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
 from vizpub.runstore.leftovers import COLLECTED, DELETED, IMPORTED
-from vizpub.runstore.manifest import Manifest, read_manifest
+from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.store import current_manifest
 from vizpub.runstore.stores.place import store_of
-
-if TYPE_CHECKING:
-    from vizpub.runstore.writer import RunWriter
 
 RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
 IDENTITY = "identity"
 """The file with the identity of a collection."""
+_OF_FOLDER = (IDENTITY, "options.json")
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,24 @@ class Collected:
                 raise otherwise(self.run, error.owner) from error
             yield
 
+    def open_files(self, stack: ExitStack) -> dict[Path, BinaryIO | None]:
+        """Return its files as they are at one moment, though a collector may run. Batches and files
+        of the log are open, as it removes them; the log has all that is not in these batches.
+        """
+        others = [path for path in _plain_files(self.folder) if path.name in _OF_FOLDER]
+        others += _plain_files(self.folder / "tokens")
+        while True:
+            batches, opened = _plain_files(self.batches), ExitStack()
+            with suppress(FileNotFoundError):  # of one that was sealed or removed: look again
+                held = {
+                    path: opened.enter_context(path.open("rb"))
+                    for path in (*batches, *_plain_files(self.log))
+                }
+                if _plain_files(self.batches) == batches:
+                    stack.push(opened)
+                    return dict.fromkeys(others) | held
+            opened.close()
+
     def collector(self) -> str:
         """The process that collects; empty where none does. Raises: UseError where this user may
         not know.
@@ -152,6 +168,12 @@ class Collected:
             shutil.rmtree(gone, ignore_errors=True)
 
 
+def _plain_files(folder: Path) -> list[Path]:
+    """The files in a folder, without hidden ones and links; none if there is no folder."""
+    names = folder.glob("[!.]*")
+    return sorted(path for path in names if path.is_file() and not path.is_symlink())
+
+
 def finish_import(of: Collected) -> None:
     """Let an imported collection appear if its run was committed, and remove it otherwise; the
     run's lock is held.
@@ -164,28 +186,6 @@ def finish_import(of: Collected) -> None:
             durable.rename(of.imported, of.folder)
             durable.sync_directory(of.folder.parent)
     shutil.rmtree(of.imported, ignore_errors=True)
-
-
-@contextmanager
-def discarding_on_failure(writer: RunWriter, of: Collected) -> Iterator[None]:
-    """Remove all new files of an import if the block fails, unless the run was committed by then.
-
-    Raises: DiskFull, UseError.
-    """
-    try:
-        with as_errors_of_ours(writer.directory):
-            yield
-    except BaseException:
-        named: set[str] = set()
-        with suppress(FileNotFoundError, StoreBroken):
-            named = read_manifest(writer.directory).directories
-        for folder in writer.handed_out:
-            if str(folder.relative_to(writer.directory)) not in named:
-                shutil.rmtree(folder, ignore_errors=True)
-        finish_import(of)
-        if not (named or writer.stored or writer.broken):
-            shutil.rmtree(writer.directory, ignore_errors=True)
-        raise
 
 
 def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> None:

@@ -19,6 +19,7 @@ import typer
 from vizpub.cli.terminal.formatting import printable_lines
 from vizpub.model.errors import UseError, VizpubError
 
+CLOSED = "standard output is closed"
 _MODES = {"stdin": "r", "stdout": "r", "stderr": "w"}
 """How closed streams are opened again. Standard output is opened for reading, so that writing
 data fails instead of losing it.
@@ -51,7 +52,7 @@ def standard_output() -> Iterator[TextIO]:
     Raises: VizpubError if it cannot be written, typer.Exit if its reader has ended.
     """
     if is_closed(sys.stdout):
-        raise VizpubError("standard output is closed; -o FILE writes elsewhere")
+        raise VizpubError(f"{CLOSED}; -o FILE writes elsewhere")
     try:
         yield sys.stdout
         sys.stdout.flush()

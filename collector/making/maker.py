@@ -106,17 +106,30 @@ class RunMaker:
             async with asyncio.timeout(None) as silence:
                 while True:
                     silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
-                    if not (line := await reader.readline()).endswith(b"\n"):
-                        break  # the end, or the rest of a line after a kill
-                    self._handle_answer(json.loads(line))
-        except (TimeoutError, ValueError) as error:
-            silent = isinstance(error, TimeoutError)
-            self._why = f"{SILENT} for {SILENT_S:g} s" if silent else UNREADABLE
+                    if (answer := await self._next_answer(reader)) is None:
+                        break
+                    self._handle_answer(answer)
+        except TimeoutError:
+            self._why = f"{SILENT} for {SILENT_S:g} s"
             process.kill()
         finally:
             transport.close()
         code = await process.wait()
         return self._why or f"exit code {code}"
+
+    async def _next_answer(self, reader: asyncio.StreamReader) -> dict[str, Any] | None:
+        """The next answer; null after the last one. A process is killed if it cannot be read."""
+        try:
+            line = await reader.readline()
+            if not line.endswith(b"\n"):
+                return None  # the end, or the rest of a line after a kill
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError:  # too long, or not JSON
+            assert self._process
+            self._why = UNREADABLE
+            self._process.kill()
+            return None
+        return answer
 
     def _handle_answer(self, answer: dict[str, Any]) -> None:
         progress = self._progress

@@ -257,7 +257,7 @@ class CompareScreen {
     const change = (changes) => this.update(changes);
     const later = wholeNumber((count) => change({ later: count ?? 0 }),
       { max: sides[1].clock.last - sides[1].clock.first, value: state.later });
-    refill(this._left,
+    refill(this._left, () => [
       h("section", {},
         labelled("Right", select(this._names.map((name) => [name, name]), sides[1].facts.run, (name) => {
           location.hash = address.write(this.name, "compare", { ...this.state, with: name, later: 0 });
@@ -270,7 +270,8 @@ class CompareScreen {
       this._figures, this._selected,
       h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, this._groups, state, change), this._legend.element),
       h("section", {}, h("h2", {}, "Peers"), this._part.elements),
-      h("section", {}, commands([["vizpub", compareCommand(sides.map(({ facts }) => facts.run))]])));
+      h("section", {}, commands([["vizpub", compareCommand(sides.map(({ facts }) => facts.run))]])),
+    ]);
   }
 
   /** Fetch what is chosen, of both. */

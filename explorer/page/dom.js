@@ -34,11 +34,14 @@ export function fill(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
 }
 
-/** As `fill`; the control in the place of the one that had the focus has it then. */
-export function refill(element, ...children) {
+/**
+ * As `fill`, with the children that `made` returns; the control in the place of the one that had the focus
+ * has it then. Children may contain elements that are there already: when they are made, these have left.
+ */
+export function refill(element, made) {
   const controls = () => [...element.querySelectorAll("button, input, select, a, summary")];
   const place = controls().indexOf(document.activeElement);
-  fill(element, ...children);
+  fill(element, made());
   const control = controls()[place];
   // A radio button has not yet got the focus when it is chosen.
   const chosen = control?.type === "radio" && element.querySelector(`[name="${control.name}"]:checked`);

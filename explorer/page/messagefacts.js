@@ -23,13 +23,12 @@ export class MessageFacts {
   /** Show the message and the state in the controls. */
   show(message, way, state) {
     this._message = message;
-    refill(
-      this.element,
+    refill(this.element, () => [
       h("section", {}, h("h2", {}, "At this time"), this._counts),
       h("section", {}, h("h2", {}, "Reached, of the eligible"), this._marks(way)),
       h("section", {}, h("h2", {}, "Look"), this._look(message, way, state), this._legend(message, state)),
       h("section", {}, h("h2", {}, "Message"), this._about(message)),
-    );
+    ]);
   }
 
   /** Show what had happened by then. */

@@ -56,8 +56,7 @@ export class Selection {
       this._commands = h("div", {});
       this._values = h("section", {});
     }
-    (same ? refill : fill)(
-      this.element,
+    const made = () => [
       h("section", {},
         h("div", { class: "title" },
           h("h2", { class: "peer", title: names[peer] }, names[peer]),
@@ -83,7 +82,9 @@ export class Selection {
         this._curve) : null,
       this._values,
       h("section", {}, this._commands),
-    );
+    ];
+    if (same) refill(this.element, made);
+    else fill(this.element, made());
     if (!same) this.showHistory();
     if (state.to === null) fill(this._path);
   }

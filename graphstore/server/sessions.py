@@ -44,6 +44,11 @@ _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 
+LATE_WRITE = (
+    "a transaction did not end in time and was stopped; raise the server's "
+    f"db.transaction.timeout, then {REPEAT}: finished work is kept"
+)
+
 _HINTS = {
     WRITE_ACCESS: f"{REPEAT}: finished work is kept",
     READ_ACCESS: f"see that it runs, then {REPEAT}",
@@ -113,12 +118,13 @@ def _session(
         "notifications_min_severity": severity.WARNING if warnings else severity.OFF,
     }
     uri = _URIS.get(driver, f"database '{database}'")
-    with _translate_errors(uri, _HINTS[access]), driver.session(**config) as session:
+    with _translate_errors(uri, access), driver.session(**config) as session:
         yield session
 
 
 @contextmanager
-def _translate_errors(uri: str, hint: str) -> Iterator[None]:
+def _translate_errors(uri: str, access: str) -> Iterator[None]:
+    hint = _HINTS[access]
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
@@ -130,7 +136,7 @@ def _translate_errors(uri: str, hint: str) -> Iterator[None]:
         if code.endswith(".DatabaseUnavailable"):  # another command may be restarting it
             raise Neo4jUnavailable(uri, "its database is not available now", hint) from error
         if "TransactionTimedOut" in code:
-            raise UseError(LATE) from error
+            raise UseError(LATE_WRITE if access == WRITE_ACCESS else LATE) from error
         if "OutOfMemory" in code:
             raise UseError(f"{TOO_MUCH_MEMORY}; ask for less") from error
         raise (stopped_error(uri, code) or Neo4jAnswer(code, error.message or "")) from error

@@ -46,7 +46,8 @@ def copy_run(
             copied = replace(
                 run.manifest, name=name, collection="", view="", let_go={}, boundaries=()
             )
-            if damage := next(filter(None, damages(writer.directory, copied)), None):
+            wrong = damages(writer.directory, copied, compared=True)
+            if damage := next(filter(None, wrong), None):
                 raise StoreBroken(f"{writer.directory}/{damage.file}", damage.why)
             writer.commit(copied)
             if (journal := run.directory / JOURNAL).is_file():
@@ -57,7 +58,7 @@ def copy_run(
 
 def _copy_files(run: StoredRun, writer: RunWriter) -> None:
     """Give the directory of a run the files of another, in directories of the same names: no other
-    run has one of such a name.
+    run has one of such a name. Those with a checksum have its bytes then.
     """
     for part in run.manifest.parts:
         to = writer.directory / part.directory

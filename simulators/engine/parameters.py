@@ -28,7 +28,7 @@ Positive = Annotated[int, Meta(ge=1, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Topics = Annotated[int, Meta(ge=1, le=MOST_TOPICS, description="Number of topics.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-PositiveReal = Annotated[float, Meta(gt=0)]
+PositiveReal = Annotated[float, Meta(gt=0, le=MOST)]
 Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h)$")]
 """Such as 50ms, 1s or 1.5h."""
 

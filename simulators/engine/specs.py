@@ -128,8 +128,9 @@ def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
         value = msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
         # Words with a bound above are better: their maximum is another one.
-        if re.fullmatch(r"[0-9]{10,}", str(raw)) and "at least" in _words(field.type):
-            raise UseError(f"{name} {raw}: the maximum is {MOST:,}") from None
+        words = _words(field.type)
+        if _is_beyond(raw) and re.search("at least|above", words):
+            raise UseError(f"{name} is {words} and at most {MOST:,}, not '{raw}'") from None
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
         raise UseError(f"{name} is {_words(field.type)}, not '{raw}'")
@@ -139,6 +140,14 @@ def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
         except UseError as error:
             raise UseError(f"{name}: {error}") from error
     return value
+
+
+def _is_beyond(raw: Any) -> bool:
+    """Return True for a number above the maximum of those whose words say none."""
+    try:
+        return float(raw) > MOST
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _field_text(field: inspect.Field) -> str:
@@ -188,7 +197,7 @@ def _bounds(described: inspect.IntType | inspect.FloatType) -> str:
             return ""
         case (low, None | parameters.MOST, None):
             return f" of at least {low:,}"
-        case (None, None, above):
+        case (None, None | parameters.MOST, above):
             return f" above {above:,}"
         case (None, high, _):
             return f" of at most {high:,}"

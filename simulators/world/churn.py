@@ -12,11 +12,11 @@ from msgspec import Meta
 
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
-from vizpub.simulators.engine.parameters import Duration, Share, us
+from vizpub.simulators.engine.parameters import MOST, Duration, Share, us
 from vizpub.simulators.world.availability import Stays, read_availability
 from vizpub.simulators.world.scenario import GRAMMAR, Crowd, CrowdEvent, changes, crowd, read_events
 
-_Seconds = Annotated[float, Meta(ge=0)]
+_Seconds = Annotated[float, Meta(ge=0, le=MOST)]
 _Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
 _Down = Annotated[Duration, Meta(description="Mean time between two sessions.")]
 _Crash = Annotated[Share, Meta(description="Share of departures without notice.")]
@@ -152,7 +152,9 @@ class WeibullChurn:
 
     session: _Uptime
     down: _Down
-    shape: Annotated[float, Meta(ge=0.01, description="Below 1: many short, few long.")] = 0.5
+    shape: Annotated[
+        float, Meta(ge=0.01, le=MOST, description="Below 1: many short, few long.")
+    ] = 0.5
     crash: _Crash = 1.0
     example: ClassVar[str] = "weibull:session=30m,down=10m,shape=0.5"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.commands.everyday.judgements import (
+    JUNIT,
     ConditionOptions,
     JudgementOutput,
     check_format,
@@ -24,6 +25,7 @@ from vizpub.cli.options import (
     Window,
     comma_list,
     correct_runs,
+    drop_defaults,
     match_runs,
     refuse_options,
 )
@@ -157,6 +159,7 @@ def compare(
         refuse_options(ctx, "a comparison without --plot", "--title", "--size", "--style")
     figure_options = options.figure_options()
     conditions = options.parse()
+    options, output = _drop_others(ctx, options, output)
     check_format(output, conditions)
     over, metrics, by = options.over, comma_list(options.metrics), comma_list(options.by)
     if conditions:
@@ -195,6 +198,17 @@ def compare(
     if conditions:
         judgements = judge_conditions(answer.runs, answer.metrics, conditions, setting)
         show_judgements(judgements, f"vizpub compare {' '.join(runs)}", output, settings)
+
+
+def _drop_others(
+    ctx: typer.Context, options: _CompareOptions, output: JudgementOutput
+) -> tuple[_CompareOptions, JudgementOutput]:
+    """The options without defaults that do not apply with conditions, or without."""
+    if not options.parse():
+        return options, drop_defaults(ctx, output, "--format") if output.format == JUNIT else output
+    if options.over == "intervals":
+        options = drop_defaults(ctx, options, "--over")
+    return options, output
 
 
 def _select_runs(patterns: Sequence[str], settings: Settings) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import OpenBrowser, OptionalRun, Window
+from vizpub.cli.options import OpenBrowser, OptionalRun, Window, drop_defaults
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.streams import launch_pages
@@ -43,6 +43,7 @@ class _Serving:
 
 
 def explore(
+    ctx: typer.Context,
     settings: Settings,
     serving: _Serving,
     window: Window,
@@ -76,7 +77,7 @@ def explore(
     if run is not None:
         facts = open_run(settings.workspace, run).facts
         shown = run, window.clip(facts.clock, facts.epoch)
-    elif window != Window():
+    elif drop_defaults(ctx, window, "--from", "--to") != Window():
         raise UseError("--from and --to need a run: vizpub explore RUN --from TIME")
 
     def ready(address: str) -> None:

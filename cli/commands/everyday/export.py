@@ -20,6 +20,7 @@ from vizpub.cli.options import (
     RunName,
     Window,
     comma_list,
+    drop_defaults,
     refuse_options,
 )
 from vizpub.cli.service import querying, run_of_workspace
@@ -99,6 +100,8 @@ def gexf(
     if part.message:
         of_overlays = ("--topic", "--from", "--to", "--layers", "--parallel", "--attributes")
         refuse_options(ctx, "a --message, which is exported whole", *of_overlays)
+        part = drop_defaults(ctx, part, *of_overlays)
+        window = drop_defaults(ctx, window, *of_overlays)
     job = _GexfJob(settings, part, window, file)
     if stored := run_of_workspace(settings, run):
         from vizpub.graphstore.gexf.table_rows import TableRows

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.completion import (
-    complete_columns,
-    complete_metrics,
-    complete_peers,
-    complete_topics,
-)
-from vizpub.cli.options import (
-    By,
-    Layers,
-    Limit,
-    Output,
-    RunName,
-    Window,
-    check_duration,
-    comma_list,
-    correct_runs,
-)
+from vizpub.cli.commands.everyday.measured import MetricOptions, check_options
+from vizpub.cli.completion import complete_metrics
+from vizpub.cli.options import Output, RunName, Window, comma_list, correct_runs
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.clock import duration, parse_duration_us
 from vizpub.model.errors import UnknownName, UseError
@@ -57,121 +42,10 @@ def metric_tables() -> tuple[str, ...]:
     return (*_STORED, *ARRIVALS, "control", "gauges", *MIXING, *CHURN)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Which rows and columns of a metrics table."""
-
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…", help="Print only these columns.", autocompletion=complete_columns
-        ),
-    ] = None
-    peer: Annotated[
-        str | None, typer.Option(help="Print only this peer.", autocompletion=complete_peers)
-    ] = None
-    topic: Annotated[
-        str | None, typer.Option(help="Include only this topic.", autocompletion=complete_topics)
-    ] = None
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,-B,…",
-            help="Sort by these columns, in descending order after a -; unknown values come last.",
-            autocompletion=complete_columns,
-        ),
-    ] = None
-    limit: Limit = 0
-    layers: Layers = None
-    by: By = None
-    receivers: Annotated[
-        bool,
-        typer.Option(
-            "--receivers",
-            help="With --by, group messages by who received them, not by who published them.",
-        ),
-    ] = False
-    gamma: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="For percolation: probability that a neighbour without a subscription gets a copy "
-            "(default: as observed in the run).",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="For percolation: probability that a peer subscribes (default: as observed).",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    d_low: Annotated[
-        int | None,
-        typer.Option(
-            "--d-low",
-            metavar="N",
-            min=0,
-            help="For turnover: count neighbourhoods of fewer peers (default: gossipsub's 4).",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    d_high: Annotated[
-        int | None,
-        typer.Option(
-            "--d-high",
-            metavar="N",
-            min=0,
-            help="For turnover: count neighbourhoods of more peers (default: gossipsub's 12).",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    within: Annotated[
-        str | None,
-        typer.Option(
-            "--within",
-            metavar="DURATION",
-            callback=check_duration,
-            help="For coverage: print the share of the eligible peers that had the message after "
-            "this time. For reachability: count up to this time.",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            "--reference",
-            metavar="PEER",
-            help="For clocks, and with --correct-clocks: compare them with that of this peer "
-            "(default: the one that exchanged messages with most others).",
-            autocompletion=complete_peers,
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    correct_clocks: Annotated[
-        bool,
-        typer.Option(
-            "--correct-clocks",
-            help="For coverage and messages: correct delays by the offsets of clocks that messages "
-            "bound on both sides.",
-            rich_help_panel=RARE,
-        ),
-    ] = False
-    totals: Annotated[
-        bool,
-        typer.Option(
-            "--totals",
-            help="Add up the counts of all known intervals, in one row per peer or topic.",
-        ),
-    ] = False
-
-
 def metrics(
-    settings: Settings,
+    ctx: typer.Context,
     run: RunName,
-    part: _Part,
+    part: MetricOptions,
     window: Window,
     output: Output,
     table: Annotated[
@@ -243,10 +117,10 @@ def metrics(
 
     if table not in (tables := metric_tables()):
         raise UnknownName("table of metrics", table, tables, "vizpub metrics --help")
-    _refuse_others(table, part)
+    settings: Settings = ctx.obj
+    part = check_options(ctx, table, part)
     opened = Run.open(settings.workspace, run)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
-    where = Where(first, last, part.peer, part.topic)
     if part.correct_clocks:
         [opened] = correct_runs([opened], window, settings, part.reference)
     chosen = comma_list(part.layers)
@@ -260,7 +134,7 @@ def metrics(
         from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
-    columns = comma_list(part.columns)
+    where, columns = Where(first, last, part.peer, part.topic), comma_list(part.columns)
     table_rows = _read_frame(opened, table, part, where).to_arrow()
     table_rows = add_intervals(table_rows) if part.totals else table_rows
     if columns and table in (*ARRIVALS, *MIXING, *CHURN):
@@ -277,24 +151,7 @@ def metrics(
         settings.say(f"(lengths in intervals of {duration(interval_us)})")
 
 
-def _refuse_others(table: str, part: _Part) -> None:
-    """Raises: UseError for an option of another table."""
-    for option, value, of in (
-        ("--within", part.within, ("coverage", "reachability")),
-        ("--correct-clocks", part.correct_clocks or None, ("coverage", "messages")),
-        ("--reference", None if part.correct_clocks else part.reference, ("clocks",)),
-        ("--d-low", part.d_low, ("turnover",)),
-        ("--d-high", part.d_high, ("turnover",)),
-        ("--gamma", part.gamma, ("percolation",)),
-        ("--sigma", part.sigma, ("percolation",)),
-    ):
-        if value is not None and table not in of:
-            raise UseError(f"{option} is for: vizpub metrics RUN {' or '.join(of)}")
-    if part.receivers and (part.by is None or table != "messages"):
-        raise UseError("--receivers is for: vizpub metrics RUN messages --by KEY")
-
-
-def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+def _read_frame(opened: Run, table: str, part: MetricOptions, where: Where) -> Frame:
     """The rows of a table. Raises: UseError for options that do not apply."""
     from vizpub.questions.arrivals import ARRIVALS
     from vizpub.questions.attributes.mixing import MIXING
@@ -321,7 +178,7 @@ def _read_frame(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     return answer(part.by, where, comma_list(part.layers))
 
 
-def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+def _read_arrivals(opened: Run, table: str, part: MetricOptions, where: Where) -> Frame:
     """The rows of a table of arrivals. Raises: UseError for options that do not apply."""
     if part.totals:
         raise UseError(f"--totals does not apply to {table}")
@@ -341,7 +198,7 @@ def _read_arrivals(opened: Run, table: str, part: _Part, where: Where) -> Frame:
     return opened.coverage(where, within_us)
 
 
-def _read_churn(opened: Run, table: str, part: _Part, where: Where) -> Frame:
+def _read_churn(opened: Run, table: str, part: MetricOptions, where: Where) -> Frame:
     """The rows of lifetimes, survival or turnover. Raises: UseError for options not of these."""
     from vizpub.questions.churn.turnover import DEGREES
 

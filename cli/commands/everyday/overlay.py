@@ -18,6 +18,7 @@ from vizpub.cli.options import (
     Output,
     RunName,
     comma_list,
+    drop_defaults,
     refuse_options,
 )
 from vizpub.cli.service import querying, run_of_workspace
@@ -244,6 +245,8 @@ def _print_missed(
 ) -> None:
     """Print the peers that missed a message, or without one, the reasons of the whole run."""
     settings: Settings = ctx.obj
+    if message:
+        part = drop_defaults(ctx, part, "--by")
     by = comma_list(part.by) or ()
     if stored := run_of_workspace(settings, run):
         from vizpub.questions.sums.totals import unreported_count

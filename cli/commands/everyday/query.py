@@ -20,12 +20,13 @@ from vizpub.cli.options import (
     OptionalRun,
     Output,
     Timeout,
+    drop_defaults,
     refuse_options,
-    text_argument,
 )
 from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
+from vizpub.machine.files import text_argument
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import UnknownName, UseError
@@ -158,17 +159,17 @@ def query(
     if run is None or name is None:
         _answer_word(ctx, question, output, run)
     elif name.endswith(".cypher"):
-        _answer_own(settings, question, output, run, Path(name), values or [])
+        _answer_own(ctx, question, output, run, Path(name), values or [])
     else:
         if name not in query_names() and run in query_names():
             raise UseError(f"the run comes first: vizpub query {name} {run}")
-        arguments = _bind_values(shipped_query(name), values or [], question)
+        arguments = _bind_values(ctx, shipped_query(name), values or [], question)
         print_answer(settings, output, name, run, arguments, question.limits)
 
 
 def _answer_word(
     ctx: typer.Context,
-    question: QueryOptions,
+    question: _NamedQueryOptions,
     output: Output,
     word: str | None,
 ) -> None:
@@ -190,11 +191,12 @@ def _answer_word(
         refuse_options(ctx, f"an explanation; the answer is: vizpub query RUN {word}", *_OF_ANSWERS)
         show_rows(_explain_query(shipped_query(word)).first(question.limit), output, settings)
     else:
+        question = drop_defaults(ctx, question, "--at", "--layers")
         print_answer(settings, output, word, None, question.values, question.limits)
 
 
 def _bind_values(
-    query: Statement, words: Sequence[str], question: _NamedQueryOptions
+    ctx: typer.Context, query: Statement, words: Sequence[str], question: _NamedQueryOptions
 ) -> dict[str, str]:
     """The values by name: those without one are in the order of the header, without `at` if that
     has its option.
@@ -202,6 +204,8 @@ def _bind_values(
     from vizpub.graphstore.ask.parameters import user_parameters
 
     names = [parameter.name for parameter in user_parameters(query)]
+    others = [f"--{option}" for option in ("at", "layers") if option not in names]
+    question = drop_defaults(ctx, question, *others)
     for option in ("at", "layers"):
         if getattr(question, option) is not None and option not in names:
             raise UseError(
@@ -219,7 +223,7 @@ def _bind_values(
 
 
 def _answer_own(
-    settings: Settings,
+    ctx: typer.Context,
     question: _NamedQueryOptions,
     output: Output,
     run: str,
@@ -229,14 +233,14 @@ def _answer_own(
     from vizpub.graphstore.ask.own import open_own_stream, read_query
 
     statement = read_query(file)
-    arguments = _bind_values(statement, words, question)
+    arguments = _bind_values(ctx, statement, words, question)
     with (
-        querying(settings, run) as neo4j,
+        querying(ctx.obj, run) as neo4j,
         open_own_stream(
             neo4j.driver, neo4j.database, statement, arguments, run, question.limits
         ) as stream,
     ):
-        show_answer(stream, output, settings)
+        show_answer(stream, output, ctx.obj)
 
 
 def _list_queries() -> OutputRows:

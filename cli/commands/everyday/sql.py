@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Limit, Output, RunName, Timeout, check_size, text_argument
+from vizpub.cli.options import Limit, Output, RunName, Timeout, check_size
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
+from vizpub.machine.files import text_argument
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.sizes import parse_size

@@ -22,7 +22,7 @@ from vizpub.cli.completion import (
     complete_runs,
     complete_topics,
 )
-from vizpub.cli.options import given_options
+from vizpub.cli.options import Options, drop_defaults, given_options
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -73,6 +73,25 @@ def check_options(ctx: typer.Context, kind: str) -> None:
             drawn = f"a {kind}" if kind in _FILMS else f"--kind {kind}"
             applies = ", ".join(APPLIES[option])
             raise UseError(f"{option} does not apply to {drawn}; it applies to: {applies}")
+
+
+def drop_others(
+    ctx: typer.Context, kind: str, options: Options, metrics: Sequence[str] = ()
+) -> Options:
+    """The options without defaults that do not apply to a kind of figure or film, or to what the
+    command line has.
+    """
+    given = {*given_options(ctx)}
+    others = [option for option, kinds in APPLIES.items() if kind not in kinds]
+    if given & {"--from", "--to"}:
+        others += ["--at"]
+    if given & {"--with", "--peer", "--at"} or (kind == "overlay" and metrics):
+        others += ["--by"]
+    if any(name.startswith("gauges/") for name in metrics):
+        others += ["--topic", "--layers"]
+    if any("/" in name and not name.startswith("gauges/") for name in metrics):
+        others += ["--by", "--at", "--layers"]  # of control messages and of arrivals
+    return drop_defaults(ctx, options, *others)
 
 
 def _help(text: str, option: str) -> str:

@@ -67,7 +67,9 @@ def _overlay(run: Run, drawing: Drawing, metrics: Sequence[str]) -> tuple[pa.Tab
     if len(ticks) == 1:
         (peers, links), when = snapshots[ticks[0]], run.clock.describe(ticks[0])
         heading = ", ".join([*title, when])
-        return links, overlay_snapshot(peers, links, size, heading, layout=layout)
+        return _with_numbers(peers, links), overlay_snapshot(
+            peers, links, size, heading, layout=layout
+        )
     by_time = {run.clock.describe(tick): snapshots[tick] for tick in ticks}
     rows = [
         links.add_column(
@@ -93,12 +95,13 @@ def _with_scales(
     from vizpub.model.wording import shorten
 
     peers, links = snapshot
-    scales: list[tuple[str, dict[int, float | None]]] = []
+    scales: list[tuple[str, str, dict[int, float | None]]] = []
+    """Each with its name in the CSV and in the figure."""
     if len(drawing.peer or ()) + len(metrics) > 2:
         raise UseError(TWO_SCALES)
     for name in drawing.peer or ():
         hops = hops_from(run.peer_index(name), links)
-        scales.append((f"hops from {shorten(name)}", hops))
+        scales.append(("hops", f"hops from {shorten(name)}", hops))
     if metrics:
         from vizpub.analytics.comparison.layers import RunOfLayers
         from vizpub.questions.run import Where
@@ -109,14 +112,37 @@ def _with_scales(
         numbers = {name: number for number, name in enumerate(run.peers)}
         of = [numbers[name] for name in rows["peer_name"].to_pylist()]
         scales += [
-            (name, dict(zip(of, rows[name].cast(pa.float64()).to_pylist(), strict=True)))
+            (name, name, dict(zip(of, rows[name].cast(pa.float64()).to_pylist(), strict=True)))
             for name in metrics
         ]
-    for column, (name, values) in zip(("shade", "weight"), scales, strict=False):
+    for column, (key, name, values) in zip(("shade", "weight"), scales, strict=False):
         of_peers = [values.get(peer) for peer in peers["peer"].to_pylist()]
-        field = pa.field(column, pa.float64(), metadata={"name": name})
+        field = pa.field(column, pa.float64(), metadata={"name": name, "key": key})
         peers = peers.append_column(field, pa.array(of_peers, pa.float64()))
     return peers, links
+
+
+def _with_numbers(peers: pa.Table, links: pa.Table) -> pa.Table:
+    """The links with the numbers of both ends that the figure shows as colour and area. Peers
+    without a link come last then, without a dst.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    shown = [name for name in ("shade", "weight") if name in peers.column_names]
+    if not shown:
+        return links
+    linked = pc.is_in(peers["peer"], pa.chunked_array([*links["src"].chunks, *links["dst"].chunks]))
+    alone = peers.filter(pc.invert(linked)).select(["peer", "peer_name"])
+    alone = alone.rename_columns(["src", "src_name"])
+    rows = pa.concat_tables([links, alone], promote_options="default")
+    for name in shown:
+        key = peers.schema.field(name).metadata[b"key"].decode()
+        values = dict(zip(peers["peer"].to_pylist(), peers[name].to_pylist(), strict=True))
+        for end in ("src", "dst"):
+            of_ends = [values.get(peer) for peer in rows[end].to_pylist()]
+            rows = rows.append_column(f"{end}_{key}", pa.array(of_ends, pa.float64()))
+    return rows
 
 
 def hops_from(source: int, links: pa.Table) -> dict[int, float | None]:

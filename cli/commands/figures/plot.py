@@ -15,6 +15,7 @@ from vizpub.cli.commands.figures.drawing import (
     Drawing,
     PlotOptions,
     check_options,
+    drop_others,
     title_of,
 )
 from vizpub.cli.commands.figures.pictures import PICTURES
@@ -119,7 +120,9 @@ def plot(
     if form in FILM_FORMATS:
         if drawing.kind not in FILMS:
             raise UseError(f"a film is of --kind {' or '.join(FILMS)}, not of {drawing.kind}")
-        check_options(ctx, FILMS[drawing.kind])
+        kind = FILMS[drawing.kind]
+        check_options(ctx, kind)
+        drawing, window = drop_others(ctx, kind, drawing), drop_others(ctx, kind, window)
         scenes = film.choose_scenes(
             Run.open(settings.workspace, run), drawing, window, metrics or ()
         )
@@ -129,6 +132,8 @@ def plot(
         stills, films = (", ".join(f".{f}" for f in forms) for forms in (FORMATS, FILM_FORMATS))
         raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
     check_options(ctx, drawing.kind)
+    drawing = drop_others(ctx, drawing.kind, drawing, metrics or ())
+    window = drop_others(ctx, drawing.kind, window)
     names = dict.fromkeys((run, *(drawing.more_runs or ())))
     runs: Sequence[Run] = [Run.open(settings.workspace, name) for name in names]
     if drawing.correct_clocks:

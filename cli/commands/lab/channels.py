@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.options import MOST_RUNS
 from vizpub.cli.commands.lab.simulate import CHANNELS, simulation_of
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.options import MOST_RUNS, Output, comma_list
+from vizpub.cli.options import Output, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, figure_format, show_rows, write_figure
 from vizpub.model.errors import UseError

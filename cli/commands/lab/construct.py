@@ -9,14 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from vizpub.cli.commands.lab.of_runs import subscriptions_of
-from vizpub.cli.commands.lab.simulate import (
-    SimulationOptions,
-    check_needs,
-    ingest_reports,
-    simulate_all,
-)
+from vizpub.cli.commands.lab.options import SimulationOptions, check_needs
+from vizpub.cli.commands.lab.simulate import ingest_reports, simulate_all
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.groups import LazyGroup, command_group
+from vizpub.cli.options import drop_defaults
 from vizpub.cli.settings import Settings
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
@@ -63,7 +60,7 @@ class _InputOptions:
 
 
 def _construct_parquet(
-    settings: Settings, name: str, chosen: dict[str, Any], options: SimulationOptions
+    ctx: typer.Context, name: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
     from vizpub.reports.records import RunHeader
@@ -73,7 +70,8 @@ def _construct_parquet(
     from vizpub.simulators.engine.parameters import us
     from vizpub.simulators.engine.plan import make_plan
 
-    check_needs(options)
+    settings: Settings = ctx.obj
+    options = check_needs(ctx, drop_defaults(ctx, options, "--live", "--runs"))
     if options.live:
         raise UseError("--parquet writes a file and reports to nobody: leave out --live")
     plan = make_plan(system_of(name), chosen, options.seed)
@@ -128,21 +126,25 @@ class _AlgorithmsGroup(LazyGroup):
         from vizpub.simulators.engine.systems import system_named
 
         def construct(
+            ctx: typer.Context,
             settings: Settings,
             parameters: Any,
             world: Any,
             source: _InputOptions,
             options: SimulationOptions,
         ) -> None:
+            if source.parquet:
+                parameters = drop_defaults(ctx, parameters, "--near")
+                world = drop_defaults(ctx, world, "--intervals", "--churn", "--publications")
             chosen = {**asdict(parameters), **asdict(world)}
             if source.run is not None:
                 chosen |= subscriptions_of(settings, source.run, source.at)
-            elif source.at != "last":
+            elif drop_defaults(ctx, source, "--at").at != "last":
                 raise UseError("--at needs --run RUN")
             if source.parquet:
-                _construct_parquet(settings, name, chosen, options)
+                _construct_parquet(ctx, name, chosen, options)
             else:
-                simulate_all(settings, system_of(name), chosen, options)
+                simulate_all(ctx, system_of(name), chosen, options)
 
         construct.__doc__ = f"{CLASSES[name].__doc__}\n{_EXAMPLES.format(name=name)}"
         parameters_type = system_named(system_of(name)).parameters_type

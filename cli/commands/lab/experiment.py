@@ -14,8 +14,9 @@ import typer
 
 from vizpub.cli.commands.figures.drawing import FigureLook
 from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.commands.lab.options import MOST_RUNS
 from vizpub.cli.groups import command_group
-from vizpub.cli.options import MOST_RUNS, Master, Output, Yes
+from vizpub.cli.options import Master, Output, Yes, drop_defaults
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
 from vizpub.cli.terminal.streams import terminal_width
@@ -189,7 +190,7 @@ def _parameter_text(parameters: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
-def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
+def run(ctx: typer.Context, settings: Settings, name: _Name, running: _RunOptions) -> None:
     """Run an experiment and write its report: report.md, figures/ and CSV.
 
     Finished runs are kept: after an interruption the same command resumes. If all runs are
@@ -213,6 +214,7 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
 
     options = running.figure_options()  # an error now, not after the work
     if name in MEASURED_NAMES:
+        running = drop_defaults(ctx, running, "--only", "--load", "--keep-reports")
         with figure_style(options):
             _run_measured(settings, name, running)
         return

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from vizpub.cli.commands.lab.costs import confirm_costs
 from vizpub.cli.commands.lab.of_runs import overlay_of
+from vizpub.cli.commands.lab.options import SimulationOptions, check_needs
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.options import MOST_RUNS, Master, Yes, comma_list
+from vizpub.cli.options import comma_list
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.help import RARE
-from vizpub.machine.files import toml_of
-from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
+from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
@@ -66,106 +65,6 @@ def models() -> None:
             out.writelines(f"  {line}\n" for line in describe(models_by_name))
 
 
-def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Use a TOML file as defaults of the other options. Raises: InputError, UseError."""
-    if value is None:
-        return None
-    try:
-        content = toml_of(value)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
-    options = {p.name: p for p in ctx.command.params if p.name not in ("config", "help", None)}
-    chosen = {name.replace("-", "_"): item for name, item in content.items()}
-    for name, item in chosen.items():
-        if name not in options:
-            raise UnknownName(f"option in {value}", name, sorted(filter(None, options)))
-        if isinstance(item, dict | list):
-            raise InputError(f"{value}: {name} is one value, not a table or a list")
-        # Otherwise true would be read as the number 1.
-        if (is_flag := getattr(options[name], "is_flag", False)) != isinstance(item, bool):
-            raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
-    ctx.default_map = {**(ctx.default_map or {}), **chosen}
-    return value
-
-
-@dataclass(frozen=True)
-class SimulationOptions:
-    """Number of runs, and options for their reports."""
-
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
-    runs: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=MOST_RUNS,
-            help="Number of runs, with consecutive seeds, in parallel.",
-        ),
-    ] = 1
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            file_okay=False,
-            help="Output directory (default: one of its own in WORKSPACE/simulations).",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace simulations that already exist.")
-    ] = False
-    yes: Yes = False
-    ingest: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also ingest the reports as a run of this name (several: NAME-SEED).",
-        ),
-    ] = None
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="With --ingest: layers whose links the metrics count.",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    no_load: Annotated[
-        bool,
-        typer.Option(
-            "--no-load", help="With --ingest: do not load the run into Neo4j.", rich_help_panel=RARE
-        ),
-    ] = False
-    master: Master = None
-    live: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="Also report to this collector, at the pace of the clock; repeatable.",
-            rich_help_panel=RARE,
-        ),
-    ] = None
-    speed: Annotated[
-        float,
-        typer.Option(
-            metavar="X",
-            min=0.001,
-            help="With --live: simulated seconds per second of the clock.",
-            rich_help_panel=RARE,
-        ),
-    ] = 1.0
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            dir_okay=False,
-            is_eager=True,
-            callback=_read_config,
-            help="A TOML file with any of these options.",
-        ),
-    ] = None
-
-
 _EXAMPLE = "--churn exponential:20s,down=10s"
 CHANNELS = "channels"
 """The system whose command is beside other commands on channels."""
@@ -191,19 +90,18 @@ vizpub lab {called} --config study.toml --runs 5
 
 
 def simulate_all(
-    settings: Settings, system: str, chosen: dict[str, Any], options: SimulationOptions
+    ctx: typer.Context, system: str, chosen: dict[str, Any], options: SimulationOptions
 ) -> None:
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
     from vizpub.simulators.engine.plan import make_plan
 
-    check_needs(options)
+    settings: Settings = ctx.obj
+    options = check_needs(ctx, options)
     seeds = range(options.seed, options.seed + options.runs)
     plans = [make_plan(system, chosen, seed) for seed in seeds]
     folders = [_folder(settings, options, plan) for plan in plans]
     if options.ingest is not None:
         _check_ingest(settings, plans, options)
-    if options.live and options.runs > 1:
-        raise UseError("--live reports one run: give --runs 1")
     # Another simulation in one of the folders is an error now, not after the first runs.
     reused = [
         folder.result(plan, replace=options.replace) is not None
@@ -222,14 +120,6 @@ def simulate_all(
     if options.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
             ingest_reports(settings, _run_name(options, plan), folder.reports, options)
-
-
-def check_needs(options: SimulationOptions) -> None:
-    """Check that what options refer to is given, too. Raises: UseError."""
-    if options.ingest is None and (options.layers or options.no_load):
-        raise UseError("--layers and --no-load need --ingest NAME")
-    if options.live is None and options.speed != 1:
-        raise UseError("--speed needs --live URL")
 
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], options: SimulationOptions) -> None:
@@ -385,11 +275,15 @@ def simulation_of(system: str) -> Callable[..., None]:
     from vizpub.simulators.engine.systems import system_named
 
     def simulate(
-        settings: Settings, parameters: Any, world: Any, options: SimulationOptions
+        ctx: typer.Context,
+        settings: Settings,
+        parameters: Any,
+        world: Any,
+        options: SimulationOptions,
     ) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
         chosen |= overlay_of(settings, chosen.get("topology"))
-        simulate_all(settings, system, chosen, options)
+        simulate_all(ctx, system, chosen, options)
 
     entry = system_named(system)
     simulate.__doc__ = _help_text(system, entry.summary or (entry.make.__doc__ or ""))

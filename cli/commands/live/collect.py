@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.commands.live.inputs import InputOptions, listening_of, topic_of
+from vizpub.cli.commands.live.inputs import InputOptions, drop_others, listening_of, topic_of
 from vizpub.cli.options import (
     GapTolerance,
     NoBetweenness,
@@ -97,6 +97,7 @@ class ClosingOptions:
 
 
 def collect(
+    ctx: typer.Context,
     settings: Settings,
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
     closing: ClosingOptions,
@@ -139,6 +140,7 @@ def collect(
     if stop and _stop_collector(place, settings.say):
         settings.say(f"run '{run}' has ended")
         return
+    inputs = drop_others(ctx, inputs)
     request = _collect_request(settings, place, closing, inputs, stop=stop)
     if run_collector(request, settings.say):
         settings.say(f"run '{run}' has ended")

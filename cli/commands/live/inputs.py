@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import NoLoad, check_size
+from vizpub.cli.options import NoLoad, check_size, drop_defaults, given_options
 from vizpub.cli.terminal.help import RARE
 from vizpub.model.errors import UseError
 
@@ -159,6 +159,18 @@ class InputOptions:
         ),
     ] = False
     no_load: NoLoad = False
+
+
+def drop_others(ctx: typer.Context, inputs: InputOptions) -> InputOptions:
+    """The options without defaults that do not apply to the others."""
+    from vizpub.reports.endpoint import is_loopback
+
+    if not (inputs.kafka and inputs.topic):
+        inputs = drop_defaults(ctx, inputs, "--kafka", "--topic", "--kafka-config", "--replicated")
+    # A default is no reason to give up the other collectors of the run, so it is refused then.
+    if "--replicated" in given_options(ctx):
+        inputs = drop_defaults(ctx, inputs, "--watch", "--pull", "--allow-commands")
+    return inputs if is_loopback(inputs.host) else drop_defaults(ctx, inputs, "--no-token")
 
 
 def topic_of(inputs: InputOptions, run: str) -> Topic | None:

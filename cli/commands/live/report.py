@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import check_duration
+from vizpub.cli.options import check_duration, drop_defaults, given_options
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import parse_duration_us
 from vizpub.model.errors import InputError, UseError
@@ -66,7 +66,20 @@ class ReportingOptions:
     end: Annotated[bool, typer.Option("--end", help="Mark the end of the run afterwards.")] = False
 
 
+def _drop_others(ctx: typer.Context, reporting: ReportingOptions) -> ReportingOptions:
+    """The options without defaults that do not apply to what the command line chooses."""
+    given = {*given_options(ctx)}
+    if "--replay" in given:
+        reporting = drop_defaults(ctx, reporting, "--follow")
+    elif "--follow" in given:
+        reporting = drop_defaults(ctx, reporting, "--replay")
+    if not reporting.replay:
+        reporting = drop_defaults(ctx, reporting, "--speed")
+    return reporting if reporting.follow else drop_defaults(ctx, reporting, "--delay")
+
+
 def report(
+    ctx: typer.Context,
     settings: Settings,
     traces: Annotated[
         list[Path], typer.Argument(metavar="TRACE…", help="Files of a trace, or their folders.")
@@ -88,6 +101,7 @@ def report(
     from vizpub.collector.http.client import TOKEN, CollectorClient, check_url
     from vizpub.collector.inputs.trace_reporter import FollowOptions, TraceReporter
 
+    reporting = _drop_others(ctx, reporting)
     if reporting.replay and reporting.follow:
         raise UseError("--replay is for finished traces: leave it out, or --follow")
     if reporting.speed != 1 and not reporting.replay:

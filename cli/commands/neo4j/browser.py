@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import OpenBrowser, OptionalRun
+from vizpub.cli.options import OpenBrowser, OptionalRun, given_options
 from vizpub.cli.service import local_server, querying, start_local
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.streams import launch_pages
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def browser(
+    ctx: typer.Context,
     settings: Settings,
     run: OptionalRun = None,
     launch: OpenBrowser = None,
@@ -45,7 +46,7 @@ def browser(
     """
     from vizpub.graphstore.browser.kit import write_kit
 
-    address, password = _remote_browser(page) or _local_browser(settings, page)
+    address, password = _remote_browser(page) or _local_browser(ctx, settings)
     shown = [address.link()]
     with querying(settings) as neo4j:
         if run is not None:
@@ -74,7 +75,7 @@ def _remote_browser(page: str | None) -> tuple[BrowserAddress, str] | None:
     return address, f"in {file}" if in_file else "that of NEO4J_PASSWORD"
 
 
-def _local_browser(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
+def _local_browser(ctx: typer.Context, settings: Settings) -> tuple[BrowserAddress, str]:
     """Start the local server; return its Browser, and a hint at its password.
 
     Raises: UseError if a page is given: the local server serves its own.
@@ -82,7 +83,7 @@ def _local_browser(settings: Settings, page: str | None) -> tuple[BrowserAddress
     from vizpub.graphstore.browser.kit import BrowserAddress
     from vizpub.graphstore.server.home import ServerHome
 
-    if page is not None:
+    if "--page" in given_options(ctx):
         raise UseError("--page goes with NEO4J_URI; the local server serves Browser itself")
     connection = start_local(settings)
     status = local_server(settings).status()

@@ -23,7 +23,10 @@ def summary(
     run: RunName,
     output: Output,
     topic: Annotated[
-        str | None, typer.Option(help="Include only this topic.", autocompletion=complete_topics)
+        str | None,
+        typer.Option(
+            metavar="TOPIC", help="Include only this topic.", autocompletion=complete_topics
+        ),
     ] = None,
 ) -> None:
     """Count what a run published, delivered, refused and sent, as libp2p's tracestat does.

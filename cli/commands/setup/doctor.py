@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Output
+from vizpub.cli.options import Output, given_options
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import CheckFailed, UseError
@@ -19,6 +19,7 @@ _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
 def doctor(
+    ctx: typer.Context,
     settings: Settings,
     output: Output,
     report: Annotated[
@@ -52,6 +53,9 @@ def doctor(
     vizpub doctor --kit kit
     ```
     """
+    given = {*given_options(ctx)} & {"--report", "--kit"}
+    if given:  # a default of the other one does not apply
+        report, kit = report and "--report" in given, kit if "--kit" in given else None
     if report and kit:
         raise UseError("give --report or --kit, not both")
     if kit:

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from vizpub.model.arrays import Int64s
 from vizpub.model.errors import InputError, UseError
-from vizpub.simulators.engine.parameters import Positive, PositiveReal
+from vizpub.simulators.engine.parameters import MOST_PEERS, Positive, PositiveReal
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.social import read_edges
 
@@ -104,6 +104,14 @@ class AclGraph(RandomGraph):
     a: Annotated[PositiveReal, Meta(description="Logarithm of the number of degree 1.")] = 6.0
     b: Annotated[PositiveReal, Meta(description="How fast degrees get rare.")] = 1.0
     example: ClassVar[str] = "acl:a=6,b=1"
+
+    def __post_init__(self) -> None:
+        if max(self.a, self.a / self.b) > math.log(MOST_PEERS):
+            most = f"{math.log(MOST_PEERS):.1f}"
+            raise UseError(
+                f"topology 'acl' with a={self.a:g} and b={self.b:g}: a and a/b, the logarithms of "
+                f"peers and of the highest degree, are at most {most}"
+            )
 
     @property
     def of_each_degree(self) -> Int64s:

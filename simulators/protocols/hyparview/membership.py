@@ -37,7 +37,7 @@ class _Shuffle(NamedTuple):
     origin: int
     entries: list[int]
     steps: int
-    """Steps left to go."""
+    """Steps left to go, with the one that it is on."""
 
 
 class PartialViews(Membership):
@@ -270,9 +270,10 @@ class PartialViews(Membership):
         if sender not in active:
             self.stranger(peer, sender)
         origin, entries, steps = shuffle
-        onward = self._one_of(active, sender, origin) if steps and len(active) > 1 else -1
+        steps -= 1  # on arrival, unlike the steps of a joining peer's walk
+        onward = self._one_of(active, sender, origin) if steps > 0 and len(active) > 1 else -1
         if onward >= 0:
-            self._pass_on(peer, onward, _Shuffle(origin, entries, steps - 1))
+            self._pass_on(peer, onward, _Shuffle(origin, entries, steps))
         elif origin != peer:
             passive = self.passive[peer]
             answer = self._sample(passive, len(entries))

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share
+from vizpub.simulators.engine.parameters import MOST, Count, Duration, Positive, Share
 from vizpub.simulators.engine.specs import parse
 
-_Weight = Annotated[float, Meta(ge=0)]
+_Weight = Annotated[float, Meta(ge=0, le=MOST)]
 _Penalty = Annotated[float, Meta(le=0)]
 
 

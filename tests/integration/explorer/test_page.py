@@ -380,3 +380,19 @@ def test_durations_are_rounded_before_they_are_split(look: Look, us: int, text: 
     looking.page.goto(looking.address)
     script = "async (us) => (await import('./time.js')).duration(us)"
     assert looking.page.evaluate(script, us) == text
+
+
+def test_arrow_keys_go_round_a_group_of_radio_buttons(look: Look) -> None:
+    looking = look()
+    looking.open("intervals", "t=20&sel=0")
+    page = looking.page
+    group = page.get_by_role("group", name="Show peers within")
+    group.get_by_role("radio", name="all").focus()
+    seen = []
+    for key in (*["ArrowRight"] * 5, *["ArrowLeft"] * 3, "ArrowUp", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+        looking.wait()
+        chosen = group.get_by_role("radio", checked=True)
+        assert chosen.evaluate("(radio) => radio === document.activeElement"), (key, seen)
+        seen.append(page.evaluate("() => explorer.state.ego"))
+    assert seen == [1, 2, 3, 0, 1, 0, 3, 2, 1, 2, 3]

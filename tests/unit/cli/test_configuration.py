@@ -63,6 +63,27 @@ def test_flag_comes_before_environment_before_file_before_default(
     assert shown(vizpub(*words, "metrics"))["metrics.limit"] == (0, "default")
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "refused"),
+    [
+        (
+            "[compare]\nover = 'intervals'",
+            ("compare", "monday", "monday", "--fail-if", "diameter > 99"),
+            ("--over", "intervals"),
+        ),
+        ("[compare]\nformat = 'junit'", ("compare", "monday"), ("--format", "junit")),
+        ("[doctor]\nkit = 'kit'", ("doctor", "--report"), ("--kit", "kit")),
+    ],
+)
+def test_default_that_does_not_apply_is_left_out(
+    vizpub: Call, workspace: Path, text: str, words: tuple[str, ...], refused: tuple[str, ...]
+) -> None:
+    (workspace / "vizpub.toml").write_text(f"{text}\n")
+    done = vizpub(*words)  # a condition on one run cannot be judged, which is no misuse
+    assert done.exit_code < 2, done.output
+    assert vizpub(*words, *refused).exit_code == 2
+
+
 def test_global_options_stand_in_file_environment_and_flags(
     vizpub: Call, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ import vizpub.model.errors
 from tests.support.words import tells
 from vizpub.cli.errors import CommandGroup, report
 from vizpub.cli.main import app
+from vizpub.cli.terminal.streams import CLOSED
 from vizpub.model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
 
 ROOT = Path(__file__).parents[3]
@@ -234,6 +235,15 @@ def test_closed_stdout_is_told_of_what_no_command_prints(words: str) -> None:
     done = closing(">&-", words)
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
     assert done.stderr.startswith(b"error: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["explore --no-open", *(pytest.param(w, marks=pytest.mark.long) for w in ("demo", "runs -h"))],
+)
+def test_closed_stdout_is_told_of_lines_that_a_command_prints(tmp_path: Path, words: str) -> None:
+    done = closing(">&-", "--workspace", str(tmp_path), *words.split())
+    assert (done.returncode, done.stderr) == (1, f"error: {CLOSED}\n".encode())
 
 
 def test_command_without_streams_writes_its_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import threading
@@ -14,11 +15,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.support.collecting import Options, Served, collector_in, serving
+from tests.support.collecting import Options, Served, collector_in, header, serving
 from tests.support.words import naming, tells
 from vizpub.cli.commands.live.tell import EXPIRED
 from vizpub.cli.main import app
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.commands import WAITING, PeerCommand, PeerCommands
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import InputError
 
@@ -202,6 +205,22 @@ def test_first_of_two_answers_at_once_counts() -> None:
     for answer in answers:
         known.record(answer)
     assert known.get(1).obeyed is False
+
+
+def test_answer_that_counts_is_returned_to_both_that_answer_at_once(tmp_path: Path) -> None:
+    place = CollectionPlace(tmp_path, "lab")
+    place.make()
+
+    async def work() -> list[bool | None]:
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        intake.commands.record(PeerCommand(1, "a", "leave", 60.0))
+        both = (intake.note_answer(1, obeyed=obeyed, reason=None) for obeyed in (False, True))
+        answers = await asyncio.gather(*both)
+        late = await intake.note_answer(1, obeyed=True, reason=None)
+        await intake.log.aclose()
+        return [answer.obeyed for answer in (*answers, late)]
+
+    assert asyncio.run(work()) == [False, False, False]
 
 
 def test_waiting_commands_are_bounded() -> None:

@@ -27,7 +27,7 @@ from tests.support.scripted import FIRST, SECOND, ingest, wanted
 from tests.support.tables import everything
 from tests.support.words import naming
 from vizpub.model.errors import DiskFull, RunChanged, RunCollected, StoreBroken, UseError
-from vizpub.runstore import archive, durable, writer
+from vizpub.runstore import archive, collection, durable, writer
 from vizpub.runstore.archive import export_run, import_run
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.integrity import damages
@@ -240,7 +240,7 @@ class TestCollections:
         self, collected: Reserved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While it is looked at, a segment is sealed, and another batch reaches behind it."""
-        look, of = archive._plain_files, collected.of
+        look, of = collection._plain_files, collected.of
         plain = of.log / f"{6:020}.log"
         calls: list[Path] = []
 
@@ -253,7 +253,7 @@ class TestCollections:
                 (of.batches / "2").write_text("next")
             return files
 
-        monkeypatch.setattr(archive, "_plain_files", looking)
+        monkeypatch.setattr(collection, "_plain_files", looking)
         export_run(open_run(tmp_path / "ws", "lab"), tmp_path / "lab.tar", with_log=True)
         names = [entry.name for entry, _ in members(tmp_path / "lab.tar")]
         assert f"collection/log/{6:020}.log.gz" in names
@@ -306,13 +306,12 @@ def test_run_json_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.Mo
         import_run(tmp_path / "a.tar", tmp_path / "ws")
 
 
-def test_archive_in_a_pipe_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "lab.tar"
-    os.mkfifo(file)
-    with file.open("r+b", buffering=0) as end:
-        end.write(bytes(512))
-        with pytest.raises(UseError, match=naming(file, "pipe")):
-            import_run(file, tmp_path / "ws")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_archive_from_a_pipe_is_imported(grown: StoredRun, tmp_path: Path, suffix: str) -> None:
+    export_run(grown, file := tmp_path / f"monday.{suffix}")
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", 'exec cat "$1" >"$2"', "sh", str(file), str(pipe)]):
+        assert tables(import_run(pipe, tmp_path / "other")) == tables(grown)
 
 
 def hostile(parts: Members) -> Iterator[tuple[str, Members]]:

@@ -144,6 +144,32 @@ def test_reason_of_the_file_system_is_told(tmp_path: Path) -> None:
     assert "Is a directory" in said[0]
 
 
+def test_error_while_an_answer_is_handled_is_no_unreadable_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a fault of this process, which another process would not mend."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/bash\necho '{\"settled\": true}' >&$3\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    place = CollectionPlace(tmp_path, "lab")
+    place.make()
+
+    def broken() -> None:
+        raise ValueError("our own fault")
+
+    async def work() -> None:
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        progress.batches = 1
+        made = RunMaker({}, intake, progress, broken, print)
+        with pytest.raises(ValueError, match="our own fault"):
+            await made._run_once()
+        await intake.log.aclose()
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 1024, 3000])
 def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, count: int) -> None:
     rows = [{"interval": interval, "publications": 2} for interval in range(count)]

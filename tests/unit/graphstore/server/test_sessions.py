@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 
 import pytest
+from neo4j import GraphDatabase
+from neo4j.exceptions import Neo4jError
 
 from tests.support.project import PACKAGES, ROOT
 from vizpub import cypher
+from vizpub.graphstore.server import sessions
+from vizpub.model.errors import UseError
 
 WRITERS = {
     "graphstore/load/transactions.py",
@@ -82,6 +87,25 @@ def test_dynamic_labels_and_types_occur_only_in_known_statements() -> None:
         if "$(" in code(cypher.statement(folder, name).text)
     }
     assert dynamic <= DYNAMIC
+
+
+@pytest.mark.parametrize("opening", [sessions.reading, sessions.writing])
+def test_transaction_beyond_the_time_of_the_server_is_told_with_what_to_do(
+    opening: Callable[..., AbstractContextManager[object]],
+) -> None:
+    """Less cannot be loaded; only a question can ask for less."""
+    raised = Neo4jError._hydrate_neo4j(
+        code="Neo.ClientError.Transaction.TransactionTimedOut", message="late"
+    )
+    with (
+        GraphDatabase.driver("bolt://127.0.0.1:1") as driver,
+        pytest.raises(UseError) as told,
+        opening(driver, "neo4j"),
+    ):
+        raise raised
+    is_load = opening is sessions.writing
+    assert str(told.value) == (sessions.LATE_WRITE if is_load else sessions.LATE)
+    assert ("db.transaction.timeout" in str(told.value)) == is_load
 
 
 def code(text: str) -> str:

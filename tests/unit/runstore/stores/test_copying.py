@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
@@ -17,6 +18,8 @@ from vizpub.runstore import integrity, writer
 from vizpub.runstore.integrity import damages
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.stores import copying
+from vizpub.runstore.stores.copies import crc_of
 from vizpub.runstore.stores.copying import copy_run
 
 SENDS = ("PUT", "RENAME")
@@ -37,6 +40,27 @@ def test_run_goes_to_a_store_and_back(run: StoredRun, machine: Machine, tmp_path
     for path in back.directory.rglob("*.parquet"):  # the copies share no bytes
         path.write_bytes(b"")
     assert is_whole(run, open_run(machine("elsewhere"), "monday"))
+
+
+@pytest.mark.parametrize("small", [0, integrity.SMALL_FILE])
+def test_bytes_of_a_copy_are_compared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(integrity, "SMALL_FILE", small)
+    ingest_links(tmp_path / "ws", links(100, seed=1))
+    run = open_run(tmp_path / "ws", "monday")
+    read: Counter[str] = Counter()
+
+    def counting(path: Path, start: int = 0) -> int:
+        read[path.suffix] += tmp_path / "back" in path.parents
+        return crc_of(path, start)
+
+    for module in (integrity, copying):
+        monkeypatch.setattr(module, "crc_of", counting)
+    monkeypatch.setattr(copying, "open_run", lambda *_: None)
+    copy_run(run, tmp_path / "back")
+    names = [file.name for part in run.manifest.parts for file in part.files or ()]
+    assert sum(read.values()) == len(names) > 0
 
 
 def test_copy_that_is_there_is_not_made_again(

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.engine.parameters import Duration, Positive, Share
+from vizpub.simulators.engine.parameters import Duration, Positive, PositiveReal, Share
 from vizpub.simulators.engine.specs import describe, example, parse
 from vizpub.simulators.world.churn import CHURNS
 from vizpub.simulators.world.client import ALL_WORKLOADS
@@ -33,6 +33,7 @@ class Tea:
     how: Annotated[Literal["hot", "cold"], Meta(description="Served.")] = "hot"
     rest: Annotated[Duration, Meta(description="Before.")] = "1s"
     from_: Annotated[Positive | None, Meta(description="Year.")] = None
+    litres: Annotated[PositiveReal, Meta(description="In the pot.")] = 1.5
     sweet: Annotated[bool, Meta(description="With sugar.")] = False
     example: ClassVar[str] = "tea:assam,minutes=4"
 
@@ -72,11 +73,23 @@ def test_spec_is_parsed_to_the_meant_value(text: str, meant: object) -> None:
         ("", "no drink ''; there are: tea, water"),
         ("tea", "drink 'tea' needs leaf; write for example tea:assam,minutes=4"),
         ("tea:assam,minute=4", "drink 'tea' has no 'minute'; did you mean minutes?"),
-        ("tea:assam,xyz=4", "has no 'xyz'; there are: leaf, minutes, milk, how, rest, from, sweet"),
+        (
+            "tea:assam,xyz=4",
+            "has no 'xyz'; there are: leaf, minutes, milk, how, rest, from, litres, sweet",
+        ),
         ("tea:assam,minutes=0", "minutes is a whole number of at least 1, not '0'"),
         ("tea:assam,minutes=long", "minutes is a whole number of at least 1, not 'long'"),
         ("tea:assam,milk=1.5", "milk is a number from 0 to 1, not '1.5'"),
         ("tea:assam,milk=nan", "milk is a number from 0 to 1, not 'nan'"),
+        (
+            "tea:assam,minutes=1e300",
+            "minutes is a whole number of at least 1 and at most 1,000,000,000, not '1e300'",
+        ),
+        (
+            "tea:assam,litres=1e300",
+            "litres is a number above 0 and at most 1,000,000,000, not '1e300'",
+        ),
+        ("tea:assam,litres=0", "litres is a number above 0, not '0'"),
         ("tea:assam,how=warm", "how is cold or hot, not 'warm'"),
         ("tea:assam,rest=5", "rest is a duration such as 50ms or 1.5s, not '5'"),
         ("tea:assam,rest=0s", "drink 'tea': rest: '0s' is shorter than a microsecond"),
@@ -102,6 +115,7 @@ def test_help_describes_fields_with_type_and_default() -> None:
         "  minutes: How long. (a whole number of at least 1; default: 3)",
         "  milk: How much of it is milk. (a number from 0 to 1; default: 0.1)",
     ]
+    assert "  litres: In the pot. (a number above 0; default: 1.5)" in describe(KINDS)
     assert "  from: Year. (a whole number of at least 1 or none; default: none)" in describe(KINDS)
 
 

@@ -114,6 +114,23 @@ def test_columns_of_any_table_take_every_column_that_it_prints(call: Call) -> No
     }
 
 
+def test_default_of_another_table_is_left_out(call: Call, workspace: Path) -> None:
+    (workspace / "vizpub.toml").write_text(
+        '[metrics]\nd-low = 3\ngamma = 0.5\nwithin = "4s"\nreceivers = true\nreference = "alice"\n'
+        'correct-clocks = true\nlayers = "mesh"\nby = "peer"\ntotals = true\n',
+        "utf-8",
+    )
+    for table in ("overlay", "percolation", "clocks", "gauges"):
+        assert (done := call(table)).exit_code == 0, (table, done.output)
+    refused = call("--d-low", "5")
+    assert refused.exit_code == 2
+    tells(refused.stderr, "--d-low", "turnover")
+    assert call("overlay", "--by", "client").exit_code == 2
+    (workspace / "vizpub.toml").write_text("[metrics]\nd-low = 0\n", "utf-8")
+    below = [row["below_d_low"] for row in records(call("turnover", "-f", "json"))]
+    assert not any(below)
+
+
 @pytest.mark.parametrize("column", ["publications", "hit_ratio,publications", "interval"])
 def test_layers_are_refused_before_anything_is_measured(
     call: Call, monkeypatch: pytest.MonkeyPatch, column: str

@@ -223,6 +223,22 @@ def test_default_of_the_configuration_holds_only_for_kinds_that_it_applies_to(
     assert (tmp_path / "figure.svg").read_text("utf-8") != layers
 
 
+def test_default_that_the_command_line_excludes_is_left_out(draw: Call, workspace: Path) -> None:
+    (workspace / "vizpub.toml").write_text(
+        '[plot]\nby = "client"\nat = "1"\nlayers = "mesh"\ncorrect-clocks = true\n', "utf-8"
+    )
+    for words in (
+        ("degree", "--peer", "alice"),
+        ("degree", "--kind", "ecdf", "--with", "monday", "--from", "0"),
+        ("degree", "--kind", "overlay", "--at", "1"),
+        ("gauges/hops", "--peer", "alice"),
+        ("--kind", "survival", "--peer", "alice"),
+    ):
+        drawn = draw(*words)
+        assert drawn.exit_code == 0, (words, drawn.output)
+    assert draw("degree", "--by", "client", "--peer", "alice").exit_code == 2
+
+
 def test_docs_have_the_table_of_options_and_kinds() -> None:
     page = (ROOT / "docs/figures.md").read_text("utf-8")
     (table,) = re.findall(r"\| option \| applies to \|\n.+\n((?:\|.+\n)+)", page)
@@ -250,6 +266,34 @@ def test_groups_of_peers_have_a_line_each(
     with (tmp_path / "figure.csv").open(newline="") as file:
         assert {row["group"] for row in csv.DictReader(file)} == groups
     assert all(name in svg for name in groups)
+
+
+def test_csv_of_an_overlay_has_the_numbers_of_its_peers(
+    draw: Call, workspace: Path, tmp_path: Path
+) -> None:
+    run = Run.open(workspace, "monday")
+    of_peer = {
+        row["peer_name"]: row["degree"]
+        for row in run.metrics("peers", ["degree"]).to_pylist()
+        if row["interval"] == 1
+    }
+
+    def rows(*words: str) -> list[dict[str, str]]:
+        assert draw(*words, "--kind", "overlay", "--at", "1").exit_code == 0
+        return [*csv.DictReader((tmp_path / "figure.csv").read_text("utf-8").splitlines())]
+
+    plain, found = rows(), rows("degree", "--peer", "alice")
+    linked = [row for row in found if row["dst"]]
+    assert [{name: row[name] for name in plain[0]} for row in linked] == plain
+    for row in linked:
+        for end in ("src", "dst"):
+            assert float(row[f"{end}_degree"]) == of_peer[row[f"{end}_name"]]
+            assert (row[f"{end}_hops"] == "0.0") == (row[f"{end}_name"] == "alice")
+    alone = {row["src_name"]: row["src_degree"] for row in found if not row["dst"]}
+    assert {*alone.values()} <= {"0.0"}
+    ends = {row[f"{end}_name"] for row in linked for end in ("src", "dst")}
+    assert {*alone}.isdisjoint(ends)
+    assert {*alone} | ends >= {name for name, degree in of_peer.items() if degree is not None}
 
 
 @pytest.mark.usefixtures("attributes")

@@ -93,6 +93,24 @@ def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str,
     assert told in result.output
 
 
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("simulate flood.py:Flood --peers 5 --intervals 3", ("--no-load", "--speed 2")),
+        ("construct cd-max --peers 5 --parquet", ("--live http://127.0.0.1:9", "--runs 2")),
+    ],
+)
+def test_default_that_does_not_apply_is_left_out(
+    vizpub: Call, line: str, given: tuple[str, ...]
+) -> None:
+    Path("study.toml").write_text(
+        'no-load = true\nlayers = "ring"\nspeed = 2.0\nruns = 1\n', "utf-8"
+    )
+    assert vizpub(f"lab {line} --config study.toml").exit_code == 0
+    for option in given:
+        assert vizpub(f"lab {line} --replace {option}").exit_code == 2, option
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
     shown = _help_text(name, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -85,6 +86,25 @@ class TestShape:
         assert sum(last) / 5 == pytest.approx(9, abs=1)
 
 
+@pytest.mark.parametrize("walk", [0, 1, 2, 6])
+def test_shuffle_is_answered_after_the_steps_of_its_walk(walk: int) -> None:
+    """On a ring of ten a walk goes one way only, and each receiver takes one off its steps."""
+    net = Simulation(10, 1, lambda sender, to: LATENCY_US)
+    views = HyParView(net, HyParViewParameters(shuffle_walk=walk)).views
+    views.active = [[(peer - 1) % 10, (peer + 1) % 10] for peer in range(10)]
+    sent: list[tuple[object, int, int, Any]] = []
+    net.send = lambda kind, sender, to, payload, size: sent.append((kind, sender, to, payload))  # type: ignore[method-assign]
+    views.on_tick(0)
+    steps = 0
+    while (message := sent.pop())[0] == views.shuffles:
+        _, sender, peer, shuffle = message
+        views.on_shuffle(peer, sender, shuffle)
+        steps += 1
+    assert message[0] == views.replies
+    assert steps == max(walk, 1)
+    assert min(peer, 10 - peer) == min(steps, 10 - steps)
+
+
 class TestChurn:
     @pytest.mark.parametrize("seed", CHURN_SEEDS)
     @pytest.mark.parametrize("failures", ["at-once", "on-send"])
@@ -162,7 +182,7 @@ class TestFailures:
             shares[failures] = [overlay.reached(overlay.up[k]) for k in range(20)]
         assert shares["on-send"][0] < 0.3
         assert shares["at-once"][0] > 2 * shares["on-send"][0]
-        assert min(shares["at-once"][5:] + shares["on-send"][15:]) >= 0.99
+        assert min(shares["at-once"][5:] + shares["on-send"][15:]) >= 79 / 80  # all but one
 
     @pytest.mark.long
     @pytest.mark.parametrize(
