@@ -17,7 +17,7 @@ from vizpub.machine.files import bytes_below
 from vizpub.machine.jvm.artifacts import cache_path, jar_set, missing
 from vizpub.machine.jvm.class_data import find_archive
 from vizpub.machine.jvm.java import Java, find_java
-from vizpub.model.errors import UseError, VizpubError
+from vizpub.model.errors import UseError, VizpubError, cause_of
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -138,7 +138,7 @@ def _workspace(workspace: Path) -> Check:
 def _cache() -> Check:
     """Check the cache: without its jars, kernels and class archives each start takes longer."""
     folder = cache_path()
-    if problem := _write_problem(_nearest(folder)):
+    if problem := _name_problem(folder) or _write_problem(_nearest(folder)):
         detail = (
             f"{folder} cannot be written ({problem}): every start downloads, loads and compiles "
             "again"
@@ -159,6 +159,17 @@ def _nearest(folder: Path) -> Path:
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if os.path.exists(p))
 
 
+def _name_problem(folder: Path) -> str:
+    """The reason why there can be no folder of this name; empty if there can be one."""
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return cause_of(error)
+    return ""
+
+
 def _write_problem(folder: Path) -> str:
     """The reason why a file cannot be written in the folder; empty if it can be."""
     # Permissions show neither a full disk nor a quota, and root may write by them even where the
@@ -169,7 +180,7 @@ def _write_problem(folder: Path) -> str:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        return error.strerror or str(error)
+        return cause_of(error)
     return ""
 
 

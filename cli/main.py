@@ -61,6 +61,7 @@ from vizpub.cli.terminal.help import RARE, HelpfulCommand
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.machine.environment import environment
+from vizpub.machine.files import as_errors_of_ours
 from vizpub.model.errors import UnknownName, UseError, VizpubError
 from vizpub.model.progress import WAITS
 from vizpub.runstore.leftovers import sweep
@@ -268,7 +269,8 @@ def vizpub(
     _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")
-    sweep(workspace)
+    with as_errors_of_ours(workspace):
+        sweep(workspace)
 
 
 RUNS = command_group(

@@ -106,7 +106,7 @@ def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart)
     source, target = (names[_peer(history, number)] for number in (start, end))
     at = one_peer.time_text(run.clock, run.clock.check_tick(tick))
     try:
-        paths = frequent.paths(run, (source, target), at, chosen.layers or run.facts.layers)
+        paths = frequent.paths(run, (source, target), at, run.counted_layers(chosen.layers))
     except UseError as error:  # a peer is not present, which is an answer
         return json_answer({"peers": None, "why": str(error)})
     number = {name: place for place, name in enumerate(names)}

@@ -16,8 +16,6 @@ from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
 
 _MOST = 1 << 26
 """Most characters of a user's file."""
-MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
-"""The byte order mark that some editors write at the beginning of a text."""
 
 
 def bytes_below(folder: Path) -> int:
@@ -118,9 +116,11 @@ def text_argument(text: str, suffix: str) -> str:
     """
     try:
         if text == "-":
-            if sys.stdin is None:
-                raise UseError("standard input is closed: give the query itself, or a file")
-            return sys.stdin.read().removeprefix(MARK)
+            # The locale may have stdin read bytes that are no UTF-8 as half characters.
+            given = sys.stdin.buffer.read().decode("utf-8-sig")
+            if not given.strip():
+                raise UseError("standard input has no query: it is empty, or closed")
+            return given
         if text.endswith(suffix) or os.path.isfile(text):
             return text_of(Path(text))
     except (OSError, UnicodeDecodeError) as error:

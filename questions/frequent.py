@@ -56,7 +56,7 @@ def topic(
     Raises: UnknownName, AmbiguousName, OutOfRange, UseError for an invalid time, and where
     subscriptions or links are unknown.
     """
-    part = run.topic(name, at, layers or None)
+    part = run.topic(name, at, layers)
     links = [(*ends, traits["layers"], traits["topics"]) for ends, traits in part.pairs().items()]
     linked = {peer for src, dst, *_ in links for peer in (src, dst)}
     alone = {*part.peers["peer_name"].to_pylist()} - linked

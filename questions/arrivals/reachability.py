@@ -75,7 +75,8 @@ def count_reachable(
     run.facts.check_known("receptions", "missed", "links", AUDIENCE)
     within = None if within_us is None else _ticks_of(run, within_us)
     counted = run.counted_layers(layers)
-    of_layers = None if counted is None else pc.field("layer").isin(list(counted))
+    names = pa.array(counted or (), pa.string())
+    of_layers = None if counted is None else pc.field("layer").isin(names)
     links = _Links.of(run.stored.read("links", list(_LINK), of_layers), run.stored.rows("peers"))
     rows, of_peers = [], np.zeros((len(_COUNTS), links.peers), np.int64)
     for about, peers, arrived in _audiences(run, where):

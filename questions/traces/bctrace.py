@@ -119,11 +119,10 @@ def write_bctrace(
         **{name: rows_of(run, name) for name in ("rejections", "links", "subscriptions")},
         presence=rows_of(run, "presence"),
     )
-    chosen = run.counted_layers(layers)
     values = {
         "message": number,
         "tick_us": run.clock.tick_us,
-        "layers": None if chosen is None else list(chosen),
+        "layers": run.counted_layers(layers),
     }
     events = read_answer(run.stored, shown + _EVENTS, **values).to_pylist()
     if not events or not run.facts.knows(TIMES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def copy_run(
         writer.check_owner("")
         with as_errors_of_ours(writer.directory):
             _copy_files(run, writer)
+            bring_log(run)
             copied = replace(
                 run.manifest, name=name, collection="", view="", let_go={}, boundaries=()
             )
@@ -48,9 +50,9 @@ def copy_run(
             if damage := next(filter(None, wrong), None):
                 raise StoreBroken(f"{writer.directory}/{damage.file}", damage.why)
             writer.commit(copied)
-            bring_log(run)
             if (journal := run.directory / JOURNAL).is_file():
-                shutil.copyfile(journal, writer.directory / JOURNAL)
+                with suppress(OSError):  # the copy is whole without it
+                    shutil.copyfile(journal, writer.directory / JOURNAL)
     return open_run(workspace, name)
 
 

@@ -53,6 +53,8 @@ def test_statement_with_parameters_is_answered(graph: Graph) -> None:
         (7, 7),
         ("", ""),
         ("null", None),
+        ("NaN", "NaN"),
+        ("Infinity", "Infinity"),
     ],
 )
 def test_parameter_is_parsed_as_json_else_kept_as_text(

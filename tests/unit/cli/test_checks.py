@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import vizpub.cli.checks
+from tests.support.words import tells
 from vizpub.cli.checks import Check, check_machine
 from vizpub.cli.main import app
 from vizpub.machine.jvm.lock import read_lock
@@ -79,6 +80,15 @@ def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("VIZPUB_CACHE", str(cache / "neo4j" / "kind" / "classes-3.jsa" / "below"))
     unusable = found(tmp_path)["cache"]
     assert (unusable.state, unusable.is_missing) == ("missing", False)
+
+
+def test_cache_that_no_folder_can_be_named_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / ("x" * 300) / "cache"))
+    shown = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor", "-f", "json"])
+    (cache,) = (check for check in json.loads(shown.stdout) if check["part"] == "cache")
+    tells(cache["found"], "x" * 300, "File name too long")
 
 
 def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

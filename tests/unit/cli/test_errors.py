@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from errno import ENOENT
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 import vizpub.model.errors
+from tests.support.words import tells
 from vizpub.cli.errors import CommandGroup, report
 from vizpub.cli.main import app
 from vizpub.cli.terminal.streams import CLOSED
@@ -181,6 +183,23 @@ def test_signal_while_options_are_read_is_named(number: signal.Signals) -> None:
     failing.callback()(lambda: None)
     result = CliRunner().invoke(failing, ["never", "--number", str(int(number))])
     assert (result.exit_code, result.stderr) == (128 + number, END_WORDS[number] + "\n")
+
+
+def find_no_file(number: int) -> None:
+    raise FileNotFoundError(ENOENT, "No such file or directory", f"file-{number}")
+
+
+def test_file_that_fails_while_options_are_read_is_named() -> None:
+    failing = typer.Typer(cls=CommandGroup)
+    failing.command()(lambda: None)
+
+    @failing.callback()
+    def options(number: Annotated[int, typer.Option(callback=find_no_file)] = 7) -> None:
+        pytest.fail(f"the options were read: {number}")
+
+    result = CliRunner().invoke(failing, ["never"])
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    tells(result.stderr, "file-7")
 
 
 def test_interrupt_while_modules_are_imported_prints_nothing() -> None:

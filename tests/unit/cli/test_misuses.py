@@ -68,6 +68,7 @@ MISUSES = [
     ("metrics monday -o nowhere/x.csv", WRONG_USE, ("nowhere/x.csv", "nowhere")),
     ("metrics monday --format xml", WRONG_USE, ("xml", "csv", "json")),
     ("--workspace trace.csv runs list", WRONG_USE, ("--workspace", "trace.csv")),
+    (f"--workspace {'x' * 300} runs list", WRONG_USE, ("x" * 300, "File name too long")),
     # states and services
     ("metrics half", FAILED, ("half", "ingesting", "vizpub ingest")),
     ("query monday overlay", NO_SERVICE, ("vizpub neo4j load monday",)),

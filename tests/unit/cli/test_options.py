@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +23,8 @@ from vizpub.cli.settings import Settings
 from vizpub.model.clock import Clock
 from vizpub.model.errors import OutOfRange, UseError
 from vizpub.simulators.engine.parameters import Duration, Positive, Share
+
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,24 @@ def test_query_parameters_are_key_value_pairs_or_refused() -> None:
             parameter_values(wrong)
 
 
+@pytest.mark.parametrize("words", ["sql monday -", "cypher -"])
+@pytest.mark.parametrize("given", [b"RETURN '\xff'", b"", None])
+def test_standard_input_without_a_query_is_refused(
+    workspace: Path, words: str, given: bytes | None
+) -> None:
+    """Bytes that are no UTF-8, none, or, in a process of its own, a closed stream."""
+    command = ["--workspace", str(workspace), *words.split()]
+    if given is None:
+        line = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "vizpub.cli", *command]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+        code, told = done.returncode, done.stderr
+    else:
+        result = CliRunner().invoke(program, command, given)
+        code, told = result.exit_code, result.stderr
+    assert code == 2, told
+    tells(told, "standard input")
+
+
 def test_window_becomes_intervals_and_is_refused_outside_the_run() -> None:
     clock = Clock(1_000_000, 1, 0, 9)
     assert Window().intervals(clock) == (None, None)
@@ -149,6 +171,7 @@ def test_window_becomes_intervals_and_is_refused_outside_the_run() -> None:
         ("metrics monday topics --peer alice", "peer"),
         ("metrics monday messages --totals", "overlay, peers, topics or turnover"),
         ("metrics monday messages --layers mesh", "layers"),
+        ("metrics monday messages --layers mesh --correct-clocks", "layers"),
         ("metrics monday gauges --layers mesh", "layers"),
         ("metrics monday gauges --topic news", "topic"),
         ("metrics monday overlay --layers mesh --columns hit_ratio", "hit_ratio"),

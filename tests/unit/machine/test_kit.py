@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from importlib.metadata import distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 import pytest
 
@@ -27,6 +29,20 @@ def test_wheel_made_again_installs_what_was_installed(name: str, tmp_path: Path)
         if ".." in file.parts or file.suffix == ".pyc" or file.name in kit._INSTALLED_BY:
             continue
         assert (tmp_path / "there" / file).read_bytes() == file.read_binary()
+
+
+def test_wheel_has_files_of_any_date(tmp_path: Path) -> None:
+    files = {"old.py": "", "RECORD": "", "METADATA": "Name: old\nVersion: 1\n"}
+    files["WHEEL"] = "Tag: py3-none-any\n"
+    info = tmp_path / "old-1.dist-info"
+    info.mkdir()
+    for name, text in files.items():
+        (tmp_path if name == "old.py" else info).joinpath(name).write_text(text)
+    (info / "RECORD").write_text("old.py,,\nold-1.dist-info/METADATA,,\n")
+    os.utime(tmp_path / "old.py", (0, 0))
+    kit._write_wheel(Distribution.at(info), tmp_path)
+    with ZipFile(tmp_path / "old-1-py3-none-any.whl") as wheel:
+        assert "old.py" in wheel.namelist()
 
 
 def test_kit_is_made_of_wheels_and_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

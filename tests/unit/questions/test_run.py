@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.words import naming, unknown
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
 from vizpub.model.own import OwnMetric
+from vizpub.questions import frequent
 from vizpub.questions.run import HAS_NO_COLUMN, Run, Where
 
 
@@ -74,6 +77,32 @@ def test_metric_rows_are_chosen_by_interval_peer_and_topic(
     run: Run, name: str, where: Where, rows: list[int]
 ) -> None:
     assert run.metrics(name, where=where)["interval"].to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda run: run.overlay(1, []), []),
+        (lambda run: run.topic("news", 1, []), []),
+        (lambda run: run.turnover(layers=[]), []),
+        (lambda run: run.lifetimes(layers=[]), []),
+        (lambda run: column(run.reachability(layers=[]), "reachable"), [0, 0]),
+        (lambda run: column(run.missed("m1", layers=[]), "neighbours"), [0, 0]),
+        (lambda run: column(frequent.topics(run, 1, []), "links"), [0, 0]),
+        (lambda run: column(frequent.topic(run, "news", 1, []), "dst"), [None, None]),
+        (lambda run: frequent.paths(run, ("alice", "bob"), 1, []), []),
+    ],
+)
+def test_answer_for_no_layers_has_no_links(
+    run: Run, ask: Callable[[Run], Any], expected: list[Any]
+) -> None:
+    """Where null is all layers."""
+    found = ask(run)
+    assert (found if isinstance(found, list) else found.to_pylist()) == expected
+
+
+def column(rows: Any, name: str) -> list[Any]:
+    return [row[name] for row in rows.to_pylist()]
 
 
 def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:

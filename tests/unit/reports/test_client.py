@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from errno import EIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
-from tests.support.words import naming
+from tests.support.words import naming, tells
 from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.bodies import BodyLimits
 from vizpub.collector.intake import IntakeLimits
@@ -28,7 +29,7 @@ from vizpub.collector.place import CollectionPlace
 from vizpub.reports.client import Pace, Reporter
 from vizpub.reports.endpoint import NO_URL
 from vizpub.reports.records import Neighbor, Report
-from vizpub.reports.spool import ANOTHER_REPORTER
+from vizpub.reports.spool import ANOTHER_REPORTER, Spool
 
 ROOT = Path(__file__).parents[3]
 AHEAD = Options(rules=ClosingRules(ahead=10**6))
@@ -270,6 +271,20 @@ def test_spool_that_cannot_grow_drops_and_says_so(tmp_path: Path) -> None:
     assert away.counts.dropped == 100 - len(kept)
     assert {json.loads(line)["peer"] for line in kept} == {"a"}
     assert "spool" in str(away.last_problem)
+
+
+def test_spool_that_cannot_be_read_ends_the_reporter_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[bytes]:
+        raise OSError(EIO, os.strerror(EIO))
+
+    monkeypatch.setattr(Spool, "take", fail)
+    (tmp_path / "spool").write_text('{"peer": "a"}\n')
+    with Reporter("http://127.0.0.1:1", pace=QUICK, spool=tmp_path / "spool") as reporter:
+        assert not reporter.flush(20)
+        tells(str(reporter.error), "spool", os.strerror(EIO))
+    assert (tmp_path / "spool").read_text() == '{"peer": "a"}\n'
 
 
 def test_too_large_request_is_split(tmp_path: Path) -> None:

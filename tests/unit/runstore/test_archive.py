@@ -27,7 +27,7 @@ from tests.support.scripted import FIRST, SECOND, ingest, wanted
 from tests.support.tables import everything
 from tests.support.words import naming
 from vizpub.model.errors import DiskFull, RunChanged, RunCollected, StoreBroken, UseError
-from vizpub.runstore import archive, collection, durable
+from vizpub.runstore import archive, collection, durable, writer
 from vizpub.runstore.archive import export_run, import_run
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.integrity import damages
@@ -306,6 +306,14 @@ def test_run_json_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.Mo
         import_run(tmp_path / "a.tar", tmp_path / "ws")
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_archive_from_a_pipe_is_imported(grown: StoredRun, tmp_path: Path, suffix: str) -> None:
+    export_run(grown, file := tmp_path / f"monday.{suffix}")
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", 'exec cat "$1" >"$2"', "sh", str(file), str(pipe)]):
+        assert tables(import_run(pipe, tmp_path / "other")) == tables(grown)
+
+
 def hostile(parts: Members) -> Iterator[tuple[str, Members]]:
     """Archives that somebody made to write elsewhere, or more than there is."""
     entry = parts[2][0]
@@ -464,6 +472,63 @@ class TestDamage:
             else:
                 import_run(file, tmp_path / "other", replaces=True)
                 return
+
+
+class TestAfterTheCommit:
+    """The run is whole from then on, whatever becomes of its log.jsonl."""
+
+    @pytest.fixture
+    def file(self, collected: Reserved, tmp_path: Path) -> Path:
+        run = open_run(tmp_path / "ws", "lab")
+        (run.directory / JOURNAL).write_text('{"what": "ingest"}\n')
+        export_run(run, file := tmp_path / "lab.tar", with_log=True)
+        return file
+
+    @pytest.mark.parametrize("replaces", [False, True])
+    @pytest.mark.parametrize("at", [FILE, JOURNAL])
+    def test_interrupted_import_leaves_all(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, replaces: bool
+    ) -> None:
+        if replaces:
+            ingest(tmp_path / "other", wanted(SECOND, run="lab"))
+        with monkeypatch.context() as patch:
+            if at == FILE:
+                patch.setattr(writer, "write_manifest", interrupted(writer.write_manifest))
+            else:
+                patch.setattr(Path, "write_bytes", failing_for(at, KeyboardInterrupt()))
+            with pytest.raises(KeyboardInterrupt):
+                import_run(file, tmp_path / "other", replaces=replaces)
+        run = open_run(tmp_path / "ws", "lab")
+        assert check_cut(tmp_path / "other", run, None, complete=True)
+
+    def test_log_that_cannot_be_written_fails_no_import(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        full = OSError(ENOSPC, os.strerror(ENOSPC))
+        monkeypatch.setattr(Path, "write_bytes", failing_for(JOURNAL, full))
+        check_whole(import_run(file, tmp_path / "other"))
+
+
+def interrupted(function: Callable[..., None]) -> Callable[..., None]:
+    """A function after which Ctrl-C comes."""
+
+    def call(*arguments: object) -> None:
+        function(*arguments)
+        raise KeyboardInterrupt
+
+    return call
+
+
+def failing_for(name: str, error: BaseException) -> Callable[[Path, bytes], int]:
+    """Path.write_bytes that cannot write files of this name."""
+    write = Path.write_bytes
+
+    def writing(path: Path, content: bytes) -> int:
+        if path.name == name:
+            raise error
+        return write(path, content)
+
+    return writing
 
 
 class TestCuts:

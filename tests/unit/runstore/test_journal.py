@@ -46,7 +46,11 @@ def test_events_are_told_in_order_with_rows_and_notes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "why"),
-    [(ValueError("it is\nbad"), "it is"), (KeyboardInterrupt(), "KeyboardInterrupt")],
+    [
+        (ValueError("it is\nbad"), "it is"),
+        (ValueError("half \ud800"), "half \ud800"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
 )
 def test_stop_is_told_with_its_reason(tmp_path: Path, error: BaseException, why: str) -> None:
     journal = Journal(tmp_path)

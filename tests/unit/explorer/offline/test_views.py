@@ -38,6 +38,7 @@ def test_content_is_that_of_the_file(write: Any) -> None:
     "content",
     [
         "no JSON",
+        "[" * 100_000,
         "[]",
         {},
         {"run": "lab"},

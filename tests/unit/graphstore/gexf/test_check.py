@@ -82,6 +82,7 @@ def test_valid_files_have_no_finding(path):
         (gexf(NODES + '<node id="a"/>'), "duplicate-node"),
         (gexf(node("", 'pid="a"')), "hierarchy"),
         (gexf(node('<nodes><node id="d"/></nodes>')), "hierarchy"),
+        ('<gexf version="1.3"><graph><node id="1"/></graph></gexf>', "hierarchy"),
         (gexf(edges=edge('type="mutual"')), "mutual"),
         (gexf(edges='<edge source="a" target="x"/>'), "unknown-end"),
         (gexf(edges=edge('weight="0.0"')), "zero-weight"),

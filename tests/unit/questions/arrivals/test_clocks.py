@@ -151,6 +151,13 @@ def test_reference_is_the_peer_that_exchanged_messages_with_most_others(tmp_path
     assert apart != run.clocks(reference="p0").to_pylist()
 
 
+def test_bound_beyond_64_bits_is_unknown(tmp_path: Path) -> None:
+    made, run = play_offsets(tmp_path, 1, lambda peer, _: 2**62 if peer == 3 else -(2**62))
+    assert (bounds(made, 0)[3][1] or 0) >= 2**63
+    _, most, contradictory = answers(run, "p0")[3]
+    assert (most, contradictory) == (None, False)
+
+
 def test_clocks_need_times(tmp_path: Path) -> None:
     play(
         tmp_path, "untimed", Clock(1, None, 0, 9), PEERS, ["t"], 4,

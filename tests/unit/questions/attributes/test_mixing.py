@@ -104,5 +104,6 @@ def test_window_and_layers_choose_rows(played: Played, run: Run) -> None:
             row for row in every
             if row["layer"] == "ring" and where.first <= row["interval"] <= where.last  # type: ignore[operator]
         ]  # fmt: skip
+        assert answer(KEY, layers=[]).to_pylist() == []
     with pytest.raises(UnknownName, match=naming("rings", "ring")):
         run.mixing(KEY, layers=["rings"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tests.support.rewriting import rewrite
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.questions.names import NamedRun
 from vizpub.questions.sums.tracestat import Tracestat, distribution, quantiles, totals
@@ -49,6 +51,17 @@ def test_messages_have_their_delays(run: NamedRun) -> None:
         {"message": "m1", **told, "delivered": 0, "duplicates": 0, "delays_ms": []},
     ]
     assert Tracestat(run).delays() == [(30, 1), (50, 2), (90, 3)]
+
+
+def test_delay_of_all_times_that_there_are_is_counted(workspace: Path) -> None:
+    stored = open_run(workspace, "monday")
+    for name, time_us in (("publications", 0), ("receptions", 2**63 - 1)):
+        rows = stored.read(name)
+        times = pa.array([time_us] * len(rows), pa.int64())
+        place = rows.column_names.index("time_us")
+        rewrite(workspace, "monday", name, rows.set_column(place, rows.field(place), times))
+    found = Tracestat(NamedRun(open_run(workspace, "monday"))).delays()
+    assert found == [((2**63 - 1 + 500) // 1000, 3)]
 
 
 def test_topic_counts_its_messages_and_peers_alone(run: NamedRun) -> None:

@@ -14,8 +14,9 @@ from tests.support.object_store import Fault, Machine, Server, ingest_links, obj
 from tests.support.tables import links
 from vizpub.machine.files import replacing
 from vizpub.model.errors import DiskFull, ServiceError, StoreBroken, UseError
-from vizpub.runstore import integrity
+from vizpub.runstore import integrity, writer
 from vizpub.runstore.integrity import damages
+from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.stores import copying
 from vizpub.runstore.stores.copies import crc_of
@@ -89,30 +90,46 @@ def spoil(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("fault", ["damaged", "full"])
+@pytest.mark.parametrize("fault", ["damaged", "full", "full at the end"])
 def test_copy_stays_whole_when_it_cannot_be_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.setattr(integrity, "SMALL_FILE", 0)
     ingest_links(tmp_path / "ws", links(100, seed=1))
     run = open_run(tmp_path / "ws", "monday")
+    (run.directory / JOURNAL).write_text("first\n")
     back = copy_run(run, tmp_path / "back")
     before = back.read("links")
     ingest_links(tmp_path / "ws", links(100, seed=2))
     run = open_run(tmp_path / "ws", "monday")
+    (run.directory / JOURNAL).write_text("first\nsecond\n")
     if fault == "damaged":
         spoil(run.files("links")[0])
-    else:
+    elif fault == "full":
         monkeypatch.setattr(shutil, "copyfile", full)
+    else:
+        monkeypatch.setattr(writer, "write_manifest", full)
     with pytest.raises(StoreBroken if fault == "damaged" else DiskFull):
         copy_run(run, tmp_path / "back", replaces=True)
     back = open_run(tmp_path / "back", "monday")
     assert back.read("links").equals(before)
     assert not any(damages(back.directory, back.manifest))
+    assert (back.directory / JOURNAL).read_text() == "first\n"
 
 
-def full(path: Path, to: Path) -> None:
-    raise OSError(ENOSPC, "no space left", str(to))
+def full(*to: object) -> None:
+    raise OSError(ENOSPC, "no space left", str(to[-1]))
+
+
+def test_log_that_cannot_be_written_fails_no_copy(
+    run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.directory / JOURNAL).write_text("first\n")
+    copy = shutil.copyfile
+    monkeypatch.setattr(
+        shutil, "copyfile", lambda path, to: (full if to.name == JOURNAL else copy)(path, to)
+    )
+    assert is_whole(run, copy_run(run, tmp_path / "back"))
 
 
 def test_damaged_copy_is_repaired_and_survives_damage_of_the_run(

@@ -202,6 +202,15 @@ class TestWriting:
         assert names(machine("here")) == named(machine("here"))
         assert in_order(stored(machine("here"))) == in_order(wanted)
 
+    def test_object_of_others_breaks_no_later_write(self, workspace: Path, tmp_path: Path) -> None:
+        ingest(workspace)
+        store = store_of(workspace)
+        assert store
+        (tmp_path / "x").write_text("mine")
+        store.put("runs/monday/my-notes/x", tmp_path / "x")
+        ingest(workspace, SECOND)
+        assert in_order(stored(workspace)) == in_order(SECOND)
+
     def test_removed_run_leaves_no_object(self, machine: Machine) -> None:
         ingest(machine("here"))
         remove_run(machine("elsewhere"), "monday")
