@@ -203,7 +203,6 @@ class Window:
         if first is not None and last is not None and first > last:
             raise UseError(
                 f"the window ends (interval {last}) before it begins (interval {first}): "
-                ""
                 "swap --from and --to"
             )
         return first, last
