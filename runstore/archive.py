@@ -32,10 +32,10 @@ from vizpub.runstore.collection import IDENTITY, Collected, finish_import
 from vizpub.runstore.integrity import OTHER_BYTES, damages
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import IMPORTING
-from vizpub.runstore.manifest import FILE, Manifest, read_manifest, write_manifest
+from vizpub.runstore.manifest import DATA, FILE, Manifest, read_manifest, write_manifest
 from vizpub.runstore.rewriting import moved_run
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.writer import DATA, RunWriter, writing
+from vizpub.runstore.writer import RunWriter, writing
 
 FORMAT = "vizpub.archive/1"
 COMPRESSIONS = {".tar": None, ".gz": "gzip", ".zst": "zstd"}

@@ -23,6 +23,7 @@ from vizpub.runstore.collection import Collected, check_owner
 from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.leftovers import LET_GO, keep_young, let_go
 from vizpub.runstore.manifest import (
+    DATA,
     FILE,
     Cut,
     Manifest,
@@ -40,8 +41,6 @@ from vizpub.runstore.stores.remote import RemoteRun, claiming, exists
 from vizpub.runstore.views import VIEW, VIEWS
 
 NOT_BEGUN = "is not there any more, or was not begun by this collection"
-DATA = "data"
-"""The directory of the files that run.json names, with one for each table."""
 
 
 @dataclass

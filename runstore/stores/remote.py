@@ -26,7 +26,7 @@ from vizpub.model.errors import RunCollected, RunLocked, ServiceError, StoreBrok
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
 from vizpub.runstore.leftovers import keep_young, list_files
-from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
+from vizpub.runstore.manifest import DATA, FILE, Manifest, manifest_text, read_manifest
 from vizpub.runstore.stores.claim import (
     COLLECTOR,
     Claim,
@@ -194,7 +194,8 @@ class RemoteRun:
         return [
             listed.name
             for listed in there
-            if _epoch(listed, self._top) <= self.claim.content.epoch
+            if listed.name.startswith(f"{self._top}/{DATA}/")  # all else is not ours
+            and _epoch(listed, self._top) <= self.claim.content.epoch
             and kept.isdisjoint(_path(listed, self._top))
         ]
 

@@ -26,7 +26,7 @@ MISUSES = [
     # misspelt names
     ("metrcs monday", WRONG_USE, ("metrcs", "metrics")),
     ("metrics monday --limt 3", WRONG_USE, ("--limt", "--limit")),
-    ("metrics mondy", WRONG_USE, ("mondy", "monday", "vizpub runs list")),
+    ("metrics mondy", WRONG_USE, ("mondy", "monday", "vizpub --workspace", "runs list")),
     ("metrics monday topics --topic nws", WRONG_USE, ("nws", "news")),
     ("metrics monday peers --peer bbo", WRONG_USE, ("bbo", "bob")),
     (
@@ -59,7 +59,7 @@ MISUSES = [
     ("live collect lab --host 0.0.0.0", WRONG_USE, ("--host", "--certificate", "--key")),
     # files
     ("ingest nowhere.csv --run x", WRONG_USE, ("nowhere.csv", "vizpub ingest traces/ --run NAME")),
-    ("ingest empty.csv --run x", WRONG_USE, ("empty", "reports", "docs/sources.md")),
+    ("ingest empty.csv --run x", WRONG_USE, ("empty", "reports", "Sources", "vizpub docs")),
     ("ingest folder --run x", WRONG_USE, ("folder", "vizpub ingest traces/ --run NAME")),
     ("ingest pipe --run x", WRONG_USE, ("pipe", "-")),
     ("ingest trace.csv --run a/b", WRONG_USE, ("a/b", "letters, digits")),

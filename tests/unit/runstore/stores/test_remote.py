@@ -210,6 +210,7 @@ class TestWriting:
         store.put("runs/monday/my-notes/x", tmp_path / "x")
         ingest(workspace, SECOND)
         assert in_order(stored(workspace)) == in_order(SECOND)
+        assert names(workspace) == {*named(workspace), "my-notes/x"}
 
     def test_removed_run_leaves_no_object(self, machine: Machine) -> None:
         ingest(machine("here"))
