@@ -61,7 +61,12 @@ def test_routes_end_at_the_closest_peer(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "hops"), [(1_000, 2.52), pytest.param(10_000, 3.26, marks=pytest.mark.long)]
+    ("size", "hops"),
+    [
+        (1_000, 2.52),
+        pytest.param(10_000, 3.26, marks=pytest.mark.long),
+        pytest.param(100_000, 4.02, marks=pytest.mark.long),
+    ],
 )
 def test_mean_hops_equal_those_of_the_paper(size: int, hops: float) -> None:
     """b = 4, l = 16; Rowstron and Druschel 2001, figure 4, and recomputed independently."""
