@@ -31,8 +31,8 @@ from vizpub.runstore import durable
 from vizpub.runstore.collection import IDENTITY, Collected, finish_import
 from vizpub.runstore.integrity import OTHER_BYTES, damages
 from vizpub.runstore.journal import FILE as JOURNAL
-from vizpub.runstore.leftovers import IMPORTING
-from vizpub.runstore.manifest import DATA, FILE, Manifest, read_manifest, write_manifest
+from vizpub.runstore.leftovers import DATA, IMPORTING
+from vizpub.runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from vizpub.runstore.rewriting import moved_run
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing

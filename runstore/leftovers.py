@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
+DATA = "data"
+"""In a run, the directory of the files that run.json names, with one for each table."""
 COLLECTED = "collected"
 """The folder of what is collected for runs, beside these."""
 DELETED = ".{}.deleted"

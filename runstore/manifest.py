@@ -41,8 +41,6 @@ NO_INPUT_YET = "its ingest stopped before the input was read"
 NOT_IN_ITS_DIRECTORY = "it names files outside its directory"
 
 FORMAT = "vizpub.store/5"
-DATA = "data"
-"""The directory of the files that run.json names, with one for each table."""
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
 _COMMIT = "commit"

@@ -21,9 +21,8 @@ from vizpub.runstore import durable, views
 from vizpub.runstore.changes import PENDING, identity_to_replace, pending
 from vizpub.runstore.collection import Collected, check_owner
 from vizpub.runstore.integrity import describe_file
-from vizpub.runstore.leftovers import LET_GO, keep_young, let_go
+from vizpub.runstore.leftovers import DATA, LET_GO, keep_young, let_go
 from vizpub.runstore.manifest import (
-    DATA,
     FILE,
     Cut,
     Manifest,

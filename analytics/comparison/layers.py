@@ -63,7 +63,8 @@ class RunOfLayers(Run):
         if not rows.num_rows:
             return stored
         bounds = pc.min_max(rows["interval"]).as_py()
-        measured = self._measure_layers(range(bounds["min"], bounds["max"] + 1), rows.column_names)
+        measured_window = range(bounds["min"], bounds["max"] + 1)
+        measured = self._measure_layers(measured_window, rows.column_names)
         table_rows = measured[table.name].append_column(
             "measured", pa.array([True] * len(measured[table.name]))
         )
@@ -77,6 +78,10 @@ class RunOfLayers(Run):
                 values = pc.if_else(is_measured, joined[f"{column} of layers"], joined[column])
                 place = rows.column_names.index(column)
                 rows = rows.set_column(place, rows.schema.field(column), values)
+        if "dangling_links" in rows.column_names:  # also where no peer is present to be measured
+            place = rows.column_names.index("dangling_links")
+            clipped = self._count_dangling(measured_window, rows["interval"].to_pylist())
+            rows = rows.set_column(place, rows.schema.field(place), clipped)
         return Frame(f"{stored.title}, {' and '.join(self.layers)}", rows)
 
     def control(
@@ -129,12 +134,10 @@ class RunOfLayers(Run):
             measures,
         )
         rows = structure_rows(measured)
-        overlay = _flatten_structs(rows["overlay"])
-        clipped = self._count_dangling(window, overlay["interval"].to_pylist())
         return {
             METRICS_PEERS.name: rows.drop_columns(["overlay", "topics"]),
             METRICS_TOPICS.name: _flatten_structs(rows["topics"]),
-            METRICS_OVERLAY.name: overlay.append_column("dangling_links", clipped),
+            METRICS_OVERLAY.name: _flatten_structs(rows["overlay"]),
         }
 
     def _count_dangling(self, window: range, intervals: Sequence[int]) -> pa.Array:

@@ -25,8 +25,8 @@ from vizpub.machine.files import bytes_below
 from vizpub.model.errors import RunCollected, RunLocked, ServiceError, StoreBroken
 from vizpub.runstore import durable
 from vizpub.runstore.journal import FILE as JOURNAL
-from vizpub.runstore.leftovers import keep_young, list_files
-from vizpub.runstore.manifest import DATA, FILE, Manifest, manifest_text, read_manifest
+from vizpub.runstore.leftovers import DATA, keep_young, list_files
+from vizpub.runstore.manifest import FILE, Manifest, manifest_text, read_manifest
 from vizpub.runstore.stores.claim import (
     COLLECTOR,
     Claim,

@@ -78,7 +78,10 @@ def test_assembled_metrics_without_paths_have_null_path_columns() -> None:
         "reachable_peers", "eccentricity", "mean_distance", "mean_distance_error", "closeness",
         "betweenness", "betweenness_normalized", "betweenness_error",
     }  # fmt: skip
-    of_topic = {"components", "topic_diameter", "topic_average_path_length"}
+    of_topic = {
+        "components", "topic_diameter", "topic_average_path_length",
+        "topic_average_path_length_error",
+    }  # fmt: skip
     of_interval = {
         "eccentricity_mean", "mean_distance_mean", "closeness_mean", "diameter",
         "average_path_length",
