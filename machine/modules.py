@@ -39,6 +39,6 @@ def needing_extra(extra: str, use: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        words = f"install 'vizpub[{extra}]'"
-        text = f"{use} needs the extra '{extra}' (pipx: pipx runpip vizpub {words}): pip {words}"
+        pip = "pipx runpip vizpub" if "pipx" in Path(sys.prefix).parts else "pip"
+        text = f"{use} needs the extra '{extra}': {pip} install 'vizpub[{extra}]'"
         raise UseError(text) from error

@@ -112,6 +112,10 @@ class RunMaker:
         except TimeoutError:
             self._why = f"{SILENT} for {SILENT_S:g} s"
             process.kill()
+        except Exception:  # a fault of ours: nobody reads its answers any more
+            process.kill()
+            await process.wait()
+            raise
         finally:
             transport.close()
         code = await process.wait()

@@ -84,9 +84,12 @@ def _close_interrupted(client: JavaClient) -> None:
     def send_or_close(*command: Any, **options: Any) -> Any:
         try:
             return send(*command, **options)
-        except BaseException:
+        except BaseException as error:
             if connection := client.get_thread_connection():
                 connection.close()
+            # After an interrupt py4j looks at all sockets, and Java may have closed one.
+            if isinstance(error, OSError) and isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
             raise
 
     vars(client)["send_command"] = send_or_close

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import socket
+from collections import Counter, deque
 from threading import current_thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,6 +72,24 @@ def test_interrupted_command_leaves_its_answer_to_no_other(
         assert ClientServerConnection.send_command is send
         assert spark.range(7).count() == 7
         assert held
+
+
+def test_interrupt_stays_one_where_java_has_closed_another_connection(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """py4j compares the sockets of all connections then."""
+
+    def interrupted(self: ClientServerConnection, command: str) -> Any:
+        raise KeyboardInterrupt
+
+    mend_gateway(spark.sparkContext)
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    with socket.socket() as closed, monkeypatch.context() as broken:
+        broken.setattr(client, "deque", deque([SimpleNamespace(socket=closed)]))
+        broken.setattr(ClientServerConnection, "send_command", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            spark.range(2)
+    assert spark.range(2).count() == 2
 
 
 @pytest.mark.parametrize(
