@@ -57,7 +57,7 @@ def test_command_without_its_extra_ends_with_the_line_that_installs_it(
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.endswith(f"needs the extra '{extra}': pip install 'vizpub[{extra}]'")
-    monkeypatch.setattr(sys, "prefix", "/home/me/.local/share/pipx/venvs/vizpub")
+    monkeypatch.setattr(sys, "prefix", "/opt/pipx/venvs/vizpub")
     (line,) = CliRunner().invoke(app, words).stderr.splitlines()
     assert line.endswith(f"pipx runpip vizpub install 'vizpub[{extra}]'")
 
