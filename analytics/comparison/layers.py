@@ -63,8 +63,8 @@ class RunOfLayers(Run):
         if not rows.num_rows:
             return stored
         bounds = pc.min_max(rows["interval"]).as_py()
-        measured_window = range(bounds["min"], bounds["max"] + 1)
-        measured = self._measure_layers(measured_window, rows.column_names)
+        window = range(bounds["min"], bounds["max"] + 1)
+        measured = self._measure_layers(window, rows.column_names)
         table_rows = measured[table.name].append_column(
             "measured", pa.array([True] * len(measured[table.name]))
         )
@@ -80,7 +80,7 @@ class RunOfLayers(Run):
                 rows = rows.set_column(place, rows.schema.field(column), values)
         if "dangling_links" in rows.column_names:  # also where no peer is present to be measured
             place = rows.column_names.index("dangling_links")
-            clipped = self._count_dangling(measured_window, rows["interval"].to_pylist())
+            clipped = self._count_dangling(window, rows["interval"].to_pylist())
             rows = rows.set_column(place, rows.schema.field(place), clipped)
         return Frame(f"{stored.title}, {' and '.join(self.layers)}", rows)
 

@@ -282,8 +282,6 @@ def _path(listed: Listed, top: str) -> tuple[str, str]:
 
 
 def _epoch(listed: Listed, top: str) -> int:
-    """The epoch of the claim that wrote a file; 0 for files that were copied with their names, and
-    for those of others.
-    """
+    """The epoch of the claim that wrote a file; 0 for files that were copied with their names."""
     match = _FRESH.fullmatch(_path(listed, top)[0].rpartition("/")[2])
     return int(match[1], 16) if match else 0

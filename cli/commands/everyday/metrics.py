@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.commands.everyday.measured import MetricOptions, check_options
+from vizpub.cli.commands.everyday.metric_options import MetricOptions, check_options
 from vizpub.cli.completion import complete_metrics
 from vizpub.cli.options import Output, RunName, Window, comma_list, correct_runs
 from vizpub.cli.settings import Settings
