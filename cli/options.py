@@ -30,10 +30,11 @@ from vizpub.cli.completion import (
     complete_layers,
     complete_messages,
     complete_runs,
+    complete_topics,
 )
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.help import RARE
-from vizpub.model.clock import UNITS_US, Clock, parse_duration_us
+from vizpub.model.clock import UNITS_US, Clock, check_window, parse_duration_us
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
 from vizpub.model.sizes import parse_size
 
@@ -83,6 +84,15 @@ By = Annotated[
         help="Group by this attribute of peers, such as client; some tables also take topic, "
         "peer or size.",
         autocompletion=complete_attributes,
+    ),
+]
+OnlyTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="Include only this topic.",
+        autocompletion=complete_topics,
     ),
 ]
 Layers = Annotated[
@@ -200,11 +210,7 @@ class Window:
             None if text is None else clock.interval_of(clock.parse_at(text, epoch))
             for text in (self.first, self.last)
         )
-        if first is not None and last is not None and first > last:
-            raise UseError(
-                f"the window ends (interval {last}) before it begins (interval {first}): "
-                "swap --from and --to"
-            )
+        check_window(first, last)
         return first, last
 
     def clip(self, clock: Clock, epoch: str | None) -> tuple[int, int] | None:

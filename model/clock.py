@@ -84,6 +84,18 @@ def _with_offset(time: datetime, offset: tzinfo | None) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=offset)
 
 
+def check_window(first: int | None, last: int | None) -> None:
+    """Check a window of intervals; null = no limit.
+
+    Raises: UseError if it ends before it begins.
+    """
+    if first is not None and last is not None and first > last:
+        raise UseError(
+            f"the window ends (interval {last}) before it begins (interval {first}): "
+            "swap --from and --to"
+        )
+
+
 @dataclass(frozen=True)
 class Clock:
     """The time scale of a run. `tick_us` and `interval_us` are null if unknown."""

@@ -6,9 +6,8 @@ import pyarrow as pa
 
 from vizpub.model.errors import UseError
 from vizpub.questions.attributes.groups import VALUED, check_attribute, end_of_interval, holds_at
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import read_answer, rows_of
 
 NAME_ONE = "name one of those that it has (--topic)"
 # Of a kind without a row, peers had none where their kinds add up to all of their control messages.
@@ -75,8 +74,8 @@ def control_by_kind(run: NamedRun, where: Where, by: str | None = None) -> pa.Ta
     if by is not None:
         check_attribute(run, by)
     statement = _STATEMENT.format(
-        valued=VALUED.format(attributes=rows_of(run, "attributes")),
-        traffic=rows_of(run, "traffic"),
+        valued=VALUED.format(attributes=rows_of(run.stored, "attributes")),
+        traffic=rows_of(run.stored, "traffic"),
         holds=holds_at(end_of_interval(run)),
     )
     rows = read_answer(run.stored, statement, key=by, **values_of(run, where))

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import AUDIENCE, PUBLICATION_TIMES, TIMES
-from vizpub.model.tables import table
 from vizpub.questions.names import NamedRun, Where, values_of
-from vizpub.questions.sql import OF_LAYERS, read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer, rows_of
 
 PUBLICATION_UNKNOWN = "the publication was not reported"
 
@@ -179,17 +178,10 @@ def _answer(
         # Without links, nobody's neighbours are known.
         alone=0 if run.stored.has("links") else "NULL",
         of_layers=OF_LAYERS,
-        **{name: rows_of(run, name) for name in ("links", "presence", "rejections")},
+        **{name: rows_of(run.stored, name) for name in ("links", "presence", "rejections")},
     )
     chosen = run.checked_layers(layers)
     return read_answer(run.stored, reasons + question, layers=chosen, **values)
-
-
-def rows_of(run: NamedRun, name: str) -> str:
-    """A stored table in a statement, empty where the run's source does not report it."""
-    if run.stored.has(name):
-        return f'stored."{name}"'
-    return f"(SELECT {', '.join(f'NULL AS {column}' for column in table(name).names)} WHERE false)"
 
 
 def delays(run: NamedRun, where: str = "true", **values: object) -> pa.Table:

@@ -307,6 +307,14 @@ def sql_name(table: str) -> str:
     return table.replace("/", ".")
 
 
+def rows_of(run: StoredRun, table: str) -> str:
+    """A stored table in a statement, empty where the run's source does not report it."""
+    if run.has(table):
+        return f'stored."{table}"'
+    nothing = ", ".join(f"NULL AS {column}" for column in model_table(table).names)
+    return f"(SELECT {nothing} WHERE false)"
+
+
 class _Views:
     """The tables of a run as views of a database, each made once it is needed."""
 

@@ -35,13 +35,11 @@ from vizpub.model.run import Boundary, RunFacts, check_run_name
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset, files_of, select_files
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in
+from vizpub.runstore.stores.objects import AT_ONCE
 from vizpub.runstore.stores.place import folder_of, name_of, store_of, store_of_run
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-
-_AT_ONCE = 12
-"""Runs whose run.json is on its way at the same time."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +297,7 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     folder = folder_of(workspace)
     store = store_of(folder)
     names = sorted(store.folders("runs")) if store else run_names(folder)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         stored = pool.map(partial(_run_or_error, folder), names)
         return [run for run in stored if run is not None]
 
@@ -323,7 +321,7 @@ def run_names(workspace: Path) -> list[str]:
     folder = folder_of(workspace) / "runs"
     if store := store_of(folder.parent):
         names = store.folders("runs")
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(store.find, [f"runs/{name}/{FILE}" for name in names])
             return sorted(name for name, there in zip(names, found, strict=True) if there)
     try:

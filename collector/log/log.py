@@ -97,16 +97,16 @@ class ReportLog:
             content, future, callbacks = bytes(self._waiting), self._future, self._callbacks
             self._waiting, self._future, self._callbacks = bytearray(), None, []
             opening, limit = b"", max(self._segment, 4 * self._opening)  # a state may be large
-            if self._handle is None or self.end - self._start - self._opening >= limit:
-                opening = encode_record(STATE, self._state()) + self._beside()
             try:
+                if self._handle is None or self.end - self._start - self._opening >= limit:
+                    opening = encode_record(STATE, self._state()) + self._beside()
                 await loop.run_in_executor(self._pool, self._append_synced, opening, content)
                 start = self._synced - len(content)
                 for behind, call in callbacks:
                     call(start + behind)
                 self.failing = None
                 future.set_result(None)
-            except OSError as error:
+            except Exception as error:  # whatever it is, somebody waits for the outcome
                 self.failures += 1
                 self.failing = cause_of(error)
                 future.set_exception(LogFailed(self.failing))
@@ -121,7 +121,7 @@ class ReportLog:
                 self._opening = len(opening)
                 self._write_synced(proof(self.end))
             self._write_synced(content)
-        except OSError:
+        except BaseException:
             self._give_up()
             raise
         try:

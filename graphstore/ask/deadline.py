@@ -100,14 +100,14 @@ class TimedSession:
             self._thread.join(_GRACE_S)
 
     def _serve(self) -> None:
-        result: Future[Any] = Future()
+        result = None
         try:
             with sessions.reading(self._driver, self._database, warnings=self._warnings) as session:
                 while job := self._steps.get():
                     step, result = job
                     result.set_result(step(session))
         except BaseException as error:
-            if not result.done():
+            if result and not result.done():
                 result.set_exception(error)
 
 

@@ -21,8 +21,8 @@ from vizpub.graphstore.gexf.rows import ExportRows, LinkRow
 from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
 from vizpub.machine.files import not_writable, replacing
-from vizpub.model.clock import Clock
-from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.clock import Clock, check_window
+from vizpub.model.errors import OutOfRange, UnknownName
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import place_of
 from vizpub.model.own import with_own
@@ -172,11 +172,7 @@ def _window(run: ExportRows, options: OverlayExport) -> Clock:
     clock = run.facts.clock
     first = clock.first if options.first is None else options.first
     last = clock.last if options.last is None else options.last
-    if first > last:
-        raise UseError(
-            f"the window ends (interval {last}) before it begins (interval {first}): "
-            "swap --from and --to"
-        )
+    check_window(first, last)
     for interval in (first, last):
         if not clock.first <= interval <= clock.last:
             raise OutOfRange("interval", str(interval), clock.describe_range())

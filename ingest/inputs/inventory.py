@@ -24,7 +24,7 @@ from vizpub.ingest.inputs.files import (
 )
 from vizpub.ingest.inputs.reader import BELOW_HEADER
 from vizpub.ingest.inputs.recognition import InspectedFile, inspect_file
-from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.sources.base import SEE_FORMATS, Source, SourceOptions
 from vizpub.ingest.tasks.items import map_items
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.progress import Progress, silent
@@ -237,9 +237,7 @@ def _check_named_files(
     """
     for path, why in skipped:
         if path in named_files:
-            raise InputError(
-                f"{path}: {why}", "the page Sources describes the formats: vizpub docs"
-            )
+            raise InputError(f"{path}: {why}", SEE_FORMATS)
     if not files:
         check_readable(dict(skipped))
         raise InputError(

@@ -41,6 +41,8 @@ _SHOWN = 80
 Answer = TypeVar("Answer")
 LOOK_AT = 50
 """Records at the beginning of a file that are inspected to recognise it."""
+SEE_FORMATS = "the page Sources describes the formats: vizpub docs"
+"""What to do about a file that cannot be read."""
 
 
 def most_are(records: Iterable[bytes], is_ours: Callable[[bytes], bool]) -> bool:

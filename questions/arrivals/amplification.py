@@ -6,9 +6,8 @@ import pyarrow as pa
 
 from vizpub.model.run import DUPLICATES
 from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, values_of
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import read_answer, rows_of
 
 # Sums leave out messages of unknown size; those of unknown senders are unknown.
 _STATEMENT = """
@@ -67,8 +66,8 @@ def sum_bytes(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     run.facts.check_known("receptions", DUPLICATES)
     key, column = key_and_column(run, by, _COLUMNS)
     statement = _STATEMENT.format(
-        valued=VALUED.format(attributes=rows_of(run, "attributes")),
-        rejections=rows_of(run, "rejections"),
+        valued=VALUED.format(attributes=rows_of(run.stored, "attributes")),
+        rejections=rows_of(run.stored, "rejections"),
         column=column,
         is_known=_IS_KNOWN,
         holds=holds_at("c.tick"),

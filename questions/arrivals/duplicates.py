@@ -8,9 +8,9 @@ from vizpub.model.run import DUPLICATES
 from vizpub.model.tables import COPY_FLAGS
 from vizpub.questions.arrivals.amplification import SIZE_AT_MOST
 from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
-from vizpub.questions.deliveries import COUNTED_BY, rows_of
+from vizpub.questions.deliveries import COUNTED_BY
 from vizpub.questions.names import NamedRun, Where, values_of
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import read_answer, rows_of
 
 # A row of `received` is a peer with a first reception of a message; so the publisher has none.
 _STATEMENT = """
@@ -75,7 +75,7 @@ def count_duplicates(run: NamedRun, by: str | None, where: Where) -> pa.Table:
     }
     key, column = key_and_column(run, by, columns)
     statement = _STATEMENT.format(
-        valued=VALUED.format(attributes=rows_of(run, "attributes")),
+        valued=VALUED.format(attributes=rows_of(run.stored, "attributes")),
         column=column,
         quantiles=_QUANTILES,
         marked=_MARKED,

@@ -16,10 +16,9 @@ from vizpub.model.clock import OPEN
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.metrics import COUNTS
 from vizpub.model.run import AUDIENCE, DUPLICATES
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, part_of, window_of
 from vizpub.questions.snapshots import alive
-from vizpub.questions.sql import read_answer
+from vizpub.questions.sql import read_answer, rows_of
 
 ADD_ATTRIBUTES = (
     "it has no attributes of peers: ingest its files with --attributes peers.csv and --replace"
@@ -341,7 +340,7 @@ def topics_by_group(run: NamedRun, key: str, where: Where) -> pa.Table:
 def _answer(run: NamedRun, question: str, key: str, where: Where, **parts: object) -> pa.Table:
     """The answer to a question whose text has places for some parts, and values for others."""
     tables = {
-        name.rpartition("/")[2]: rows_of(run, name)
+        name.rpartition("/")[2]: rows_of(run.stored, name)
         for name in (
             *("publications", "metrics/messages", "metrics/topics"),
             *("missed", "subscriptions"),
@@ -349,7 +348,7 @@ def _answer(run: NamedRun, question: str, key: str, where: Where, **parts: objec
     }
     arrivals = "receptions"
     if not run.stored.has("receptions"):
-        arrivals = f"(SELECT *, NULL::BIGINT AS delay_us FROM {rows_of(run, 'receptions')})"
+        arrivals = f"(SELECT *, NULL::BIGINT AS delay_us FROM {rows_of(run.stored, 'receptions')})"
     values = {name: value for name, value in parts.items() if f"${name}" in question}
     statement = question.format(
         valued=VALUED.format(attributes='stored."attributes"'),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vizpub.questions.attributes.groups import VALUED, holds_at, key_and_column
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, part_of
+from vizpub.questions.sql import rows_of
 
 OF_PART = "($topic IS NULL OR topic = $topic) AND ($peer IS NULL OR peer = $peer)"
 """The condition of rows of a topic and a peer; null = of all."""
@@ -29,7 +29,7 @@ class Key:
     def of(cls, run: NamedRun, by: str | None) -> Key:
         """Raises: UnknownName, UseError for a run without attributes."""
         name, column = key_and_column(run, by, _COLUMNS, ', "group"')
-        return cls(name, column, VALUED.format(attributes=rows_of(run, "attributes")))
+        return cls(name, column, VALUED.format(attributes=rows_of(run.stored, "attributes")))
 
     def add_to(self, rows: str, tick: str) -> str:
         """Rows with a `peer`, as a table in SQL that has the column; groups are those of a tick."""

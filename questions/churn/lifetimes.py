@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from vizpub.questions.churn.keys import OF_PART, Key, links_of
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where
-from vizpub.questions.sql import OF_LAYERS, read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer, rows_of
 
 PERIODS = ("links", "presence", "subscriptions")
 """The tables of periods that have lengths; only the first where layers are chosen."""
@@ -104,7 +103,7 @@ def _answer(
         made=key.add_to("made", "made.valid_from"),
         of_layers=OF_LAYERS,
         of_part=OF_PART,
-        **{name: rows_of(run, name) for name in PERIODS},
+        **{name: rows_of(run.stored, name) for name in PERIODS},
     )
     last = run.clock.last if where.last is None else min(where.last, run.clock.last)
     values = {

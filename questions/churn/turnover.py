@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from vizpub.questions.attributes.groups import end_of_interval, sampled_by
 from vizpub.questions.churn.keys import OF_PART, Key, links_of
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun, Where, window_of
-from vizpub.questions.sql import OF_LAYERS, read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer, rows_of
 
 DEGREES = (4, 12)
 """D_low and D_high of the gossipsub specification: neighbours in the mesh of a topic."""
@@ -127,7 +126,7 @@ def turnover(
         sampled=sampled_by(run),
         of_layers=OF_LAYERS,
         of_part=OF_PART,
-        **{name: rows_of(run, name) for name in ("links", "presence", "subscriptions")},
+        **{name: rows_of(run.stored, name) for name in ("links", "presence", "subscriptions")},
     )
     window = window_of(run, where)
     values = {

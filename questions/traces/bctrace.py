@@ -18,9 +18,8 @@ from typing import Any, TextIO
 
 from vizpub.model.errors import UseError
 from vizpub.model.run import TIMES
-from vizpub.questions.deliveries import rows_of
 from vizpub.questions.names import NamedRun
-from vizpub.questions.sql import OF_LAYERS, read_answer
+from vizpub.questions.sql import OF_LAYERS, read_answer, rows_of
 
 NO_TIME = "no time is known of message"
 DECODER = "gossipsub"
@@ -116,8 +115,8 @@ def write_bctrace(
     number = run.message_index(message)
     shown = _SHOWN.format(
         of_layers=OF_LAYERS,
-        **{name: rows_of(run, name) for name in ("rejections", "links", "subscriptions")},
-        presence=rows_of(run, "presence"),
+        **{name: rows_of(run.stored, name) for name in ("rejections", "links", "subscriptions")},
+        presence=rows_of(run.stored, "presence"),
     )
     values = {
         "message": number,
@@ -130,7 +129,7 @@ def write_bctrace(
             f"{NO_TIME} '{message}', and netviz plays by time: export it hop by hop, with: "
             f"vizpub export gexf {run.facts.name} --message {message}"
         )
-    attributes = rows_of(run, "attributes")
+    attributes = rows_of(run.stored, "attributes")
     nodes = read_answer(run.stored, shown + _NODES.format(attributes=attributes), **values)
     published = run.publication(number)
     length = run.clock.interval_us or 1

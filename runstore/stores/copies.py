@@ -18,7 +18,7 @@ from vizpub.machine.locks import lock_of
 from vizpub.model.errors import StoreBroken, UseError
 from vizpub.runstore.leftovers import is_young
 from vizpub.runstore.manifest import FILE, StoredFile, read_manifest
-from vizpub.runstore.stores.objects import Objects
+from vizpub.runstore.stores.objects import AT_ONCE, Objects
 from vizpub.runstore.stores.place import STORES
 
 DIFFERS_IN_STORE = "it has other bytes in the store than run.json says"
@@ -27,8 +27,6 @@ LIMIT = "VIZPUB_S3_CACHE_GB"
 _LIMIT_GB = 20.0
 _PARTS = 20
 """Of the limit, that a process fetches before it looks at all copies again."""
-_AT_ONCE = 12
-"""Files on their way at the same time."""
 Check = Callable[[Path, StoredFile], None]
 """Raises StoreBroken where a local file is not the one that run.json names."""
 
@@ -49,7 +47,7 @@ def bring(
         _fetch(store, f"runs/{run.name}/{path.relative_to(run)}", path, file)
         check(path, file)
 
-    with as_errors_of_ours(run), ThreadPoolExecutor(_AT_ONCE) as pool:
+    with as_errors_of_ours(run), ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(fetch, *zip(*missing, strict=True)))
         _make_room_after(run.parents[2], sum(file.size for _, file in missing))
 

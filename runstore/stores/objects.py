@@ -22,6 +22,8 @@ from vizpub.model.progress import WAITS
 _T = TypeVar("_T")
 RANGE = 8 * 2**20
 """Bytes of one request for a part of an object."""
+AT_ONCE = 12
+"""Objects on their way at the same time."""
 _PAUSES_S = (0.1, 0.3, 1.0, 3.0)
 """Before a request is made again."""
 

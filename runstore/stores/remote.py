@@ -34,12 +34,10 @@ from vizpub.runstore.stores.claim import (
     collector_elsewhere,
     owner_of,
 )
-from vizpub.runstore.stores.objects import Changed, Listed, Objects
+from vizpub.runstore.stores.objects import AT_ONCE, Changed, Listed, Objects
 from vizpub.runstore.stores.place import store_of_run
 
 _FRESH = re.compile(r"([0-9a-f]{11})-[0-9a-f]{8}")
-_AT_ONCE = 12
-"""Files on their way at the same time."""
 
 
 @dataclass
@@ -124,7 +122,7 @@ class RemoteRun:
             for name, (path, size) in wanted.items()
             if name not in there or there[name].size != size
         }
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self.store.put, missing.keys(), missing.values()))
         self._commit(manifest)
         self.complete, self._unswept = True, None

@@ -17,7 +17,10 @@ def bctrace(
     settings: Settings,
     run: RunName,
     message: Annotated[
-        str, typer.Option(help="The message to export.", autocompletion=complete_messages)
+        str,
+        typer.Option(
+            metavar="MESSAGE", help="The message to export.", autocompletion=complete_messages
+        ),
     ],
     layers: Layers = None,
     file: OutputFile = None,

@@ -54,6 +54,7 @@ class _Part:
     topic: Annotated[
         str | None,
         typer.Option(
+            metavar="TOPIC",
             help="Export only this topic's subscribers and their links.",
             autocompletion=complete_topics,
         ),
@@ -61,7 +62,9 @@ class _Part:
     message: Annotated[
         str | None,
         typer.Option(
-            help="Export how this message spread, hop by hop.", autocompletion=complete_messages
+            metavar="MESSAGE",
+            help="Export how this message spread, hop by hop.",
+            autocompletion=complete_messages,
         ),
     ] = None
     layers: Layers = None
@@ -295,6 +298,7 @@ class _HtmlPart:
     topic: Annotated[
         str | None,
         typer.Option(
+            metavar="TOPIC",
             help="Only this topic's subscribers, their links and its messages.",
             autocompletion=complete_topics,
         ),

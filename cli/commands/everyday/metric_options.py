@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.completion import complete_columns, complete_peers, complete_topics
-from vizpub.cli.options import By, Layers, Limit, check_duration, drop_defaults
+from vizpub.cli.completion import complete_columns, complete_peers
+from vizpub.cli.options import By, Layers, Limit, OnlyTopic, check_duration, drop_defaults
 from vizpub.cli.terminal.help import RARE
 from vizpub.model.errors import UseError
 
@@ -27,12 +27,7 @@ class MetricOptions:
         str | None,
         typer.Option(metavar="PEER", help="Print only this peer.", autocompletion=complete_peers),
     ] = None
-    topic: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOPIC", help="Include only this topic.", autocompletion=complete_topics
-        ),
-    ] = None
+    topic: OnlyTopic = None
     sort: Annotated[
         str | None,
         typer.Option(

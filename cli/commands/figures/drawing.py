@@ -128,6 +128,7 @@ class Drawing:
     peer: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="PEER",
             help=_help(
                 "Metrics, or messages, of this peer; repeatable, one line each. An overlay is "
                 "coloured by the hops from it.",
@@ -139,6 +140,7 @@ class Drawing:
     topic: Annotated[
         str | None,
         typer.Option(
+            metavar="TOPIC",
             help=_help("Metrics, messages or the part of the overlay of this topic.", "--topic"),
             autocompletion=complete_topics,
         ),

@@ -207,6 +207,7 @@ class _SearchOptions:
     threshold: Annotated[
         float,
         typer.Option(
+            metavar="COPIES",
             min=0.0001,
             help="Overloaded means that it leaves more copies than this per time of a transmission "
             "(GDFR in that unit; the paper says: a small threshold).",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from vizpub.cli.completion import complete_topics
-from vizpub.cli.options import Output, RunName
+from vizpub.cli.options import OnlyTopic, Output, RunName
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import json_safe
 from vizpub.cli.terminal.output import OutputRows, open_output, output_format, show_rows
@@ -22,12 +19,7 @@ def summary(
     settings: Settings,
     run: RunName,
     output: Output,
-    topic: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOPIC", help="Include only this topic.", autocompletion=complete_topics
-        ),
-    ] = None,
+    topic: OnlyTopic = None,
 ) -> None:
     """Count what a run published, delivered, refused and sent, as libp2p's tracestat does.
 

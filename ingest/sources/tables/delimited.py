@@ -28,7 +28,7 @@ from vizpub.ingest.inputs.reader import (
     lines,
     refusal_row,
 )
-from vizpub.ingest.sources.base import Source, SourceInput, SourceOptions, Tallies
+from vizpub.ingest.sources.base import SEE_FORMATS, Source, SourceInput, SourceOptions, Tallies
 from vizpub.ingest.sources.edges.comments import UNFIT
 from vizpub.ingest.sources.tables import folders, row_groups, user_columns
 from vizpub.ingest.sources.tables.joined import INTERVAL, JoinedRows, join_intervals, period_fields
@@ -345,9 +345,7 @@ class TableSource(Source):
         """Return ranges of lines, and row groups of Parquet. Raises: InputError for unfit files."""
         for file in files:
             if why := UNFIT.get(file.encoding.removesuffix("()")):
-                raise InputError(
-                    f"{file.path} {why}", "the page Sources describes the formats: vizpub docs"
-                )
+                raise InputError(f"{file.path} {why}", SEE_FORMATS)
         folders.check_folders((file.path for file in files), self.rules)
         in_parquet = [
             (n, file) for n, file in enumerate(files) if file.encoding.startswith(_PARQUET)

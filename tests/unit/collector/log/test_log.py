@@ -202,6 +202,27 @@ def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
     assert lines(tmp_path) == [b"before", b"after"]
 
 
+def test_error_of_any_kind_is_an_answer_and_the_next_write_goes_on(tmp_path: Path) -> None:
+    broken = True
+
+    def state_or_error() -> bytes:
+        if broken:
+            raise MemoryError("no room for the state")
+        return state()
+
+    async def work() -> None:
+        nonlocal broken
+        writer = ReportLog(tmp_path, state_or_error)
+        with pytest.raises(LogFailed, match="no room for the state"):
+            await asyncio.wait_for(writer.put(log.report(1, b"lost"), lambda _: None), 60)
+        broken = False
+        await writer.put(log.report(2, b"after"), lambda _: None)
+        await writer.aclose()
+
+    done(work)
+    assert lines(tmp_path) == [b"after"]
+
+
 @pytest.mark.parametrize("failing", ["sync_directory", "rename"])
 def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
