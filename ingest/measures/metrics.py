@@ -71,6 +71,9 @@ def _choose_steps(job: Job, since: int) -> tuple[Step, ...]:
     """Return the steps of the chosen engine; GraphFrames measures right away."""
     if PRESENCE.name not in job.tables:  # unknown
         return (*steps.KERNELS, *steps.METRICS)
+    if job.small:  # a task that read the input can measure it, and nothing is counted beforehand
+        job.update(engines={"structure": "kernels"})
+        return (*steps.KERNELS, *steps.METRICS)
     clock, engine = replace(job.clock, first=since), job.measuring.engine
     versions = _VersionsReader(job)
     choice = engines.choose_engine(engine, job.most_peers, versions, clock)

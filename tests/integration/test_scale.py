@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -21,6 +23,7 @@ from vizpub.ingest import stages
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.spark import scale
+from vizpub.ingest.tasks.staged import is_staged
 from vizpub.model.errors import InputError
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.store import StoredRun
@@ -30,13 +33,13 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 
 
-def reports(folder: Path, intervals: range) -> Path:
-    """What six peers in a ring say of news that goes round."""
-    path = folder / f"reports-{intervals.start}.ndjson"
+def reports(folder: Path, intervals: range, peers: int = 6) -> Path:
+    """What peers in a ring say of news that goes round."""
+    path = folder / f"reports-{peers}-{intervals.start}.ndjson"
     with path.open("w") as out:
         for i in intervals:
-            for n in range(6):
-                before, after = f"p{(n - 1) % 6}", f"p{(n + 1) % 6}"
+            for n in range(peers):
+                before, after = f"p{(n - 1) % peers}", f"p{(n + 1) % peers}"
                 told: dict[str, Any] = {
                     "format": "vizpub.report/1",
                     "peer": f"p{n}",
@@ -104,19 +107,31 @@ class Small:
     """Those that run jobs."""
     outside: int
     """Those that belong to no query: as when it opens files to see what columns they have."""
+    calls: int
+    """Commands that Python sent to Java, but for those of the progress."""
 
 
 def counted(runs: Runs, run: str, *paths: Path, append: bool = False) -> Small:
+    client = runs.spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
     context = runs.spark.sparkContext._jsc.sc()
     queries = runs.spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
     first = context.dagScheduler().numTotalJobs()
-    made = runs.ingest(run, *paths, append=append)
+    send, calls = client.send_command, 0
+
+    def count_and_send(*given: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += threading.current_thread() is threading.main_thread()  # others ask how far it is
+        return send(*given, **options)
+
+    with patch.object(client, "send_command", count_and_send):
+        made = runs.ingest(run, *paths, append=append)
     context.listenerBus().waitUntilEmpty()
     last, found = context.dagScheduler().numTotalJobs(), queries.executionsList()
     keys = (found.apply(i).jobs().keySet().mkString(" ") for i in range(found.size()))
     of_queries = [{int(job) for job in told.split()} for told in keys]
     asked = sum(any(job >= first for job in jobs) for jobs in of_queries)
-    return Small(made, last - first, asked, len(set(range(first, last)) - set().union(*of_queries)))
+    outside = len(set(range(first, last)) - set().union(*of_queries))
+    return Small(made, last - first, asked, outside, calls)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +141,19 @@ def small(runs: Runs, inputs: dict[str, Path]) -> dict[str, Small]:
     copied(found["reports"].run, runs.folder, "grown")
     both = inputs["reports"], inputs["later"]
     return found | {"grown": counted(runs, "grown", *both, append=True)}
+
+
+@pytest.fixture(scope="module")
+def many(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Small]:
+    """A run of 1,500 peers, and the same with an interval appended. So many could have more links
+    than a task can measure.
+    """
+    folder, count = tmp_path_factory.mktemp("many"), 1_500
+    inputs = [reports(folder, intervals, count) for intervals in (range(2), range(2, 3))]
+    return {
+        "many": counted(runs, "many", inputs[0]),
+        "grown": counted(runs, "many", *inputs, append=True),
+    }
 
 
 def tables(run: StoredRun) -> dict[str, list[str]]:
@@ -155,7 +183,7 @@ def check_same(small: StoredRun, large: StoredRun) -> None:
     assert facts(small) == facts(large)
     assert tables(small) == tables(large)
     assert sum(small.rows(name) for name in small.manifest.tables) > 0
-    assert not small.has("staged/structure")
+    assert not [name for name in small.manifest.tables if is_staged(name)]
 
 
 @pytest.mark.long
@@ -215,13 +243,23 @@ def test_stopped_small_run_begins_again(
     assert (directory / FILE).is_file()
 
 
-def test_small_ingests_take_few_jobs_and_infer_no_schema(small: dict[str, Small]) -> None:
-    jobs = {name: made.jobs for name, made in small.items()}
-    queries = {name: made.queries for name, made in small.items()}
-    print(jobs, queries)
-    assert {name: made.outside for name, made in small.items()} == dict.fromkeys(small, 0)
+def check_few(made: dict[str, Small], jobs: dict[str, int]) -> None:
+    print({name: (of.jobs, of.queries, of.calls) for name, of in made.items()})
+    assert {name: of.outside for name, of in made.items()} == dict.fromkeys(made, 0)
     # Read and fold; all that follows; and for an append a search for messages that are named again.
-    assert jobs == queries == {"gossipsub": 2, "reports": 2, "edges": 2, "grown": 3}
+    assert {name: of.jobs for name, of in made.items()} == jobs
+    assert {name: of.queries for name, of in made.items()} == jobs
+    assert max(of.calls for of in made.values()) <= 400
+
+
+def test_small_ingests_take_few_jobs_and_calls_and_infer_no_schema(
+    small: dict[str, Small],
+) -> None:
+    check_few(small, {"gossipsub": 2, "reports": 2, "edges": 2, "grown": 3})
+
+
+def test_ingest_of_many_peers_takes_no_more_jobs_and_calls(many: dict[str, Small]) -> None:
+    check_few(many, {"many": 2, "grown": 3})
 
 
 @pytest.mark.parametrize("size", [LARGE, scale.SMALL_INPUT], ids=["large", "small"])
