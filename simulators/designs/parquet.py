@@ -80,7 +80,7 @@ def _subscriptions(
     """The subscriptions, and the names of the topics if they are not their numbers."""
     if isinstance(workload, UniformWorkload):
         return FlatInterests.draw(peers, workload.topics, workload.subscriptions_, seed), None
-    if isinstance(workload, ZipfWorkload):
+    if isinstance(workload, ZipfWorkload) and not workload.communities:
         law = (workload.topics, workload.subscriptions_, seed, workload.exponent)
         return FlatInterests.draw(peers, *law), None
     drawn = workload.subscriptions(peers, stream(seed, "workload"))

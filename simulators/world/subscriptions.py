@@ -16,7 +16,7 @@ from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 from vizpub.reports.fields import Key
 from vizpub.simulators.engine.files import is_whole_number, lines, not_understood
-from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share, Topics
+from vizpub.simulators.engine.parameters import Count, Positive, PositiveReal, Share, Topics
 from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges
 
 _Sample = Annotated[
@@ -142,6 +142,12 @@ class ZipfWorkload:
     topics: Topics = 200
     subscriptions_: _PerPeer = 20
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 0.5
+    communities: Annotated[
+        Count, Meta(description="Groups of peers of like interests; 0: interests are independent.")
+    ] = 0
+    alike: Annotated[
+        Share, Meta(description="How much of its interests a peer shares with its community.")
+    ] = 0.8
     example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
 
     def __post_init__(self) -> None:
@@ -154,9 +160,15 @@ class ZipfWorkload:
 
     def _pairs(self, peers: int, numbers: np.random.Generator) -> Iterator[tuple[int, int]]:
         log_weights = -self.exponent * np.log(np.arange(1, self.topics + 1))
+        noises = [numbers.gumbel(size=self.topics) for _ in range(self.communities)]
         for peer in range(peers):
-            # The largest log-weights with Gumbel noise are such draws, all at once.
-            keys = log_weights + numbers.gumbel(size=self.topics)
+            # The largest log-weights with Gumbel noise are such draws, all at once. Those of a
+            # community share noise, so topics are as popular as without communities.
+            noise = numbers.gumbel(size=self.topics)
+            if noises:
+                is_shared = numbers.random(self.topics) < self.alike
+                noise = np.where(is_shared, noises[peer % self.communities], noise)
+            keys = log_weights + noise
             largest = np.argpartition(-keys, self.subscriptions_ - 1)[: self.subscriptions_]
             yield from ((peer, topic) for topic in largest.tolist())
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from random import Random
+from statistics import mean
 
 import networkx as nx
 import pytest
@@ -156,6 +157,27 @@ class TestLaws:
             expected = own + sum(others)
             # Five standard deviations of a share of 100,000.
             assert len(of.subscribers(topic)) / 1e5 == pytest.approx(expected, abs=0.008)
+
+    def test_communities_share_topics_and_change_no_popularity(self) -> None:
+        text = "zipf:topics=20,subscriptions=1,exponent=0.8,communities=10,alike"
+        weights = [rank**-0.8 for rank in range(1, 21)]
+        share = weights[0] / sum(weights)
+        drawn = [len(subscriptions(f"{text}=0.5", 40, seed).subscribers(0)) for seed in range(200)]
+        # At least as many independent draws as communities; five standard deviations.
+        near = 5 * (share * (1 - share) / 2_000) ** 0.5
+        assert sum(drawn) / 8_000 == pytest.approx(share, abs=near)
+        of = subscriptions(f"{text}=1", 40)
+        assert [of.of(peer) for peer in range(40)] == [of.of(peer % 10) for peer in range(40)]
+
+    def test_members_of_a_community_have_more_topics_in_common(self) -> None:
+        of = subscriptions("zipf:topics=50,subscriptions=5,communities=20", 400)
+        common: dict[bool, list[int]] = {True: [], False: []}
+        for a, b in combinations(range(400), 2):
+            common[a % 20 == b % 20].append(len({*of.of(a)} & {*of.of(b)}))
+        alone = subscriptions("zipf:topics=50,subscriptions=5", 400)
+        apart = [len({*alone.of(a)} & {*alone.of(b)}) for a, b in combinations(range(400), 2)]
+        assert mean(common[True]) > 3 * mean(common[False])
+        assert mean(common[False]) == pytest.approx(mean(apart), rel=0.1)
 
     def test_uniform_subscriptions_are_uniform(self) -> None:
         of = subscriptions("uniform:topics=50,subscriptions=5", 20_000)
