@@ -13,6 +13,7 @@ from benchmarks.appended import append
 from benchmarks.estimates import ingest_sampled
 from benchmarks.growth import growth
 from benchmarks.history import history
+from benchmarks.inputs import REWRITERS
 from benchmarks.page import EXPLORER, write_page
 from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, periods, spark
 from benchmarks.sizes import SIZES
@@ -32,6 +33,7 @@ USUAL: dict[str, Part] = {
     "raphtory": one_by_one("raphtory", 2),
 }
 MORE: dict[str, Part] = {
+    **{f"ingest-{how}": ingest_part(f"ingest-{how}", "none", how) for how in REWRITERS},
     "growth": growth,
     "append": append,
     "history": history,
@@ -43,8 +45,8 @@ MORE: dict[str, Part] = {
 ALL: dict[str, tuple[str, ...]] = {
     "S": (*USUAL, "history", "stored-demo"),
     "L": (
-        *("kernels", "spark", "periods", "ingest", "igraph", "networkit", "networkx"),
-        *("growth", "append", "stored"),
+        *("kernels", "spark", "periods", "ingest", "ingest-reordered", "ingest-escaped"),
+        *("igraph", "networkit", "networkx", "growth", "append", "stored"),
     ),
     "XL": ("periods", "ingest-sampled"),
 }

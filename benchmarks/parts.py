@@ -125,12 +125,13 @@ def periods(bench: Bench) -> Json:
     return outcome
 
 
-def ingest_part(name: str, betweenness: str) -> Part:
-    """A whole ingest."""
+def ingest_part(name: str, betweenness: str, rewritten: str = "") -> Part:
+    """A whole ingest of the reports, or of them in other words."""
 
     def run(bench: Bench) -> Json:
-        workspace = bench.folder(name)
-        outcome = bench.program("ingested", workspace, betweenness, "new", bench.inputs.reports)
+        workspace, inputs = bench.folder(name), bench.inputs
+        reports = inputs.rewritten(rewritten) if rewritten else inputs.reports
+        outcome = bench.program("ingested", workspace, betweenness, "new", reports)
         check_run(bench, workspace)
         return outcome
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from dataclasses import replace
@@ -20,7 +21,7 @@ from benchmarks import results
 from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
 from benchmarks.estimates import deviations
 from benchmarks.growth import exponent
-from benchmarks.inputs import Inputs
+from benchmarks.inputs import REWRITERS, Inputs
 from benchmarks.markdown import table
 from benchmarks.others.loop import named_by_smallest
 from benchmarks.overlay import history
@@ -153,6 +154,18 @@ class TestReports:
 
     def test_report_files_are_told_apart_by_their_first_interval(self, inputs: Inputs) -> None:
         assert sorted(map(first_interval, inputs.reports.iterdir())) == [0, 25]
+
+    @pytest.mark.parametrize("how", REWRITERS)
+    def test_rewritten_reports_say_the_same_in_other_words(self, inputs: Inputs, how: str) -> None:
+        def read(folder: Path) -> list[Any]:
+            paths = sorted(folder.iterdir())
+            return [line.record for path in paths for line in ReportReader(path)]
+
+        rewritten = inputs.rewritten(how)
+        assert read(rewritten) == read(inputs.reports)
+        lines = gzip.decompress((rewritten / "from-00025.ndjson.gz").read_bytes()).splitlines()
+        assert sum(b'"\\u0070eer"' in line for line in lines) == (4 if how == "escaped" else 0)
+        assert (b'"peer": "' in lines[1]) == (how == "reordered")
 
     def test_inputs_of_one_seed_have_the_same_bytes(self, inputs: Inputs, tmp_path: Path) -> None:
         again = Inputs(SMALL, tmp_path)
