@@ -78,7 +78,7 @@ class Feed:
     reporter: Reporter
     system: System
     acknowledged: list[float] = field(default_factory=list)
-    found: list[tuple[float, float]] = field(default_factory=list)
+    found: list[tuple[float, tuple[float, float]]] = field(default_factory=list)
     """Lag in seconds, and memory in MB, of each interval."""
 
     def report(self) -> None:
@@ -104,7 +104,7 @@ class Feed:
 
 def fed(
     collector: CollectorClient, pid: int, options: argparse.Namespace
-) -> list[tuple[float, float]]:
+) -> list[tuple[float, tuple[float, float]]]:
     """Lag in seconds, and memory in MB, of each interval that is measured."""
     system, kind = System(options.peers, options.links), "in_neo4j" if options.neo4j else "in_run"
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
@@ -137,9 +137,10 @@ def _family(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def _memory(pid: int) -> float:
-    """Of all processes; pages that they share count once."""
-    return sum(one.memory_full_info().pss for one in _family(pid) if one.is_running()) / 2**20
+def _memory(pid: int) -> tuple[float, float]:
+    """Of all processes; pages that they share count once, and in each of them."""
+    sizes = [one.memory_full_info() for one in _family(pid) if one.is_running()]
+    return sum(size.pss for size in sizes) / 2**20, sum(size.rss for size in sizes) / 2**20
 
 
 def _processor_s(pid: int) -> float:
@@ -168,10 +169,12 @@ def main() -> None:
         ("second", lags_and_sizes[third : 2 * third]),
         ("last", lags_and_sizes[-third:]),
     ):
-        lags, memory = sorted(lag for lag, _ in part), max(size for _, size in part)
+        lags = sorted(lag for lag, _ in part)
+        proportional, resident = (max(sizes) for sizes in zip(*(s for _, s in part), strict=True))
         p99 = lags[int(0.99 * (len(lags) - 1))]
         middle = lags[len(lags) // 2]
-        print(f"{name:6} {middle:6.1f} s median, {p99:6.1f} s p99, {memory:6.0f} MB")
+        print(f"{name:6} {middle:6.1f} s median, {p99:6.1f} s p99, {proportional:6.0f} MB", end=" ")
+        print(f"({resident:.0f} MB resident)")
 
 
 if __name__ == "__main__":

@@ -168,6 +168,8 @@ def _ingest(parts: Part) -> str:
         steps = parts[part]["steps"].values()
         total += [number(sum(step[kind] for step in steps)) for kind in ("mean", "cpu_mean")]
         total.append(number(parts[part]["peak_mb"]))
+        if proportional := parts[part].get("proportional_mb"):
+            total[-1] += f" ({number(proportional)} if shared pages count once)"
     title = "### From reports to metrics, stage by stage\n\n"
     rewritten = {part: label for part, label in _REWRITTEN.items() if part in parts}
     measured = _measured(parts, *shown, *rewritten, "periods")

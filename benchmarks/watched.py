@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from vizpub.model.errors import CheckFailed
 ROOT = Path(__file__).parents[1]
 _EVERY = 0.1
 """Seconds between two samples."""
+_CLOSELY = 10
+"""Every so many samples count shared pages once, which costs more to find out."""
 
 _LINES, _WIDTH = 20, 300
 """How much is shown of the output of a failed program."""
@@ -38,13 +41,15 @@ class Program:
 
 
 class Look(NamedTuple):
-    """Resident memory at a time, in MB. Shared pages count in each process."""
+    """Memory at a time, in MB; but in `proportional`, shared pages count in each process."""
 
     at: float
     all: float
     """Of all processes of the program."""
     worker: float
     """The largest Python process that the program started."""
+    proportional: float = 0
+    """Of all processes, where shared pages count once; 0 = not sampled."""
 
 
 def measure(program: Program) -> Json:
@@ -73,23 +78,26 @@ def _last_words(output: Path) -> list[str]:
 
 def _watch(process: psutil.Popen) -> Iterator[Look]:
     """Take samples until it ends."""
-    while process.poll() is None:
-        yield _look(process)
+    for number in count():
+        if process.poll() is not None:
+            return
+        yield _look(process, closely=number % _CLOSELY == 0)
         with suppress(psutil.TimeoutExpired):
             process.wait(_EVERY)
 
 
-def _look(process: psutil.Process) -> Look:
-    everything, workers = 0.0, [0.0]
+def _look(process: psutil.Process, *, closely: bool) -> Look:
+    everything, proportional, workers = 0.0, 0.0, [0.0]
     with suppress(psutil.NoSuchProcess):
-        everything = process.memory_info().rss / 1e6
-        for child in process.children(recursive=True):
+        for one in (process, *process.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                size = child.memory_info().rss / 1e6
+                size = one.memory_info().rss / 1e6
                 everything += size
-                if child.name().startswith("python"):
+                if one is not process and one.name().startswith("python"):
                     workers.append(size)
-    return Look(time.time(), everything, max(workers))
+                if closely:
+                    proportional += one.memory_full_info().pss / 1e6
+    return Look(time.time(), everything, max(workers), proportional)
 
 
 def _summed_up(record: Json, looks: Sequence[Look]) -> Json:
@@ -101,6 +109,7 @@ def _summed_up(record: Json, looks: Sequence[Look]) -> Json:
         **record,
         "steps": {name: _summary(steps, looks) for name, steps in by_name.items()},
         "peak_mb": round(max((look.all for look in looks), default=0)),
+        "proportional_mb": round(max((look.proportional for look in looks), default=0)),
         "worker_mb": round(max((look.worker for look in looks), default=0)),
     }
 
