@@ -7,9 +7,9 @@ Each PNG says which command drew it, so a test sees where the page has another o
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import dataclass
@@ -111,8 +111,8 @@ def _reduce(file: Path, command: str) -> None:
     small.quantize(_COLOURS, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=texts)
 
 
-def draw(page: Path) -> None:
-    """Draw the pictures of a page from new runs."""
+def draw(page: Path, into: Path) -> None:
+    """Draw the pictures of a page from new runs, into a folder."""
     text = page.read_text("utf-8")
     with TemporaryDirectory() as place, chdir(place):
         for settings in re.findall(r"```toml\n(.+?)```", text, re.DOTALL):
@@ -124,9 +124,18 @@ def draw(page: Path) -> None:
             file = Path(one.file)
             if file.suffix == ".png":
                 _reduce(file, shlex.join(one.words))
-            one.path.write_bytes(file.read_bytes())
+            (into / one.name).write_bytes(file.read_bytes())
+
+
+def main() -> None:
+    """Draw the pictures of some pages, or of all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.gallery", description=__doc__)
+    parser.add_argument("pages", nargs="*", type=Path, default=PAGES)
+    parser.add_argument("--into", type=Path, default=PICTURES, metavar="DIR")
+    given = parser.parse_args()
+    for page in given.pages:
+        draw(page.absolute(), given.into.absolute())
 
 
 if __name__ == "__main__":
-    for chosen in [Path(name).absolute() for name in sys.argv[1:]] or PAGES:
-        draw(chosen)
+    main()
