@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -99,6 +99,8 @@ class Simulation:
         self.size, self.seed = size, seed
         self.topic_names: Sequence[str] = ()
         """Names of the topics in the reports; none = their numbers."""
+        self.supertopics: Mapping[int, int] = {}
+        """The topic above each topic of a hierarchy; empty = topics are flat."""
         self.has_fixed_delays = False
         """Whether all messages from one peer to another take the same time."""
         self.now = 0
@@ -204,6 +206,10 @@ class Simulation:
     def topic_name(self, topic: int) -> str:
         """See Network.topic_name."""
         return self.topic_names[topic] if self.topic_names else str(topic)
+
+    def supertopic(self, topic: int) -> int | None:
+        """See Network.supertopic."""
+        return self.supertopics.get(topic)
 
     def gauge(self, peer: int, name: str, value: float) -> None:
         """See Network.gauge."""

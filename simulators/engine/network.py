@@ -150,6 +150,11 @@ class Network(Protocol):
     def topic_name(self, topic: int) -> str:
         """The name of a topic in the reports."""
 
+    def supertopic(self, topic: int) -> int | None:
+        """The topic right above it in the world's hierarchy; null = there is none. Who subscribes
+        to a topic subscribes to all below it.
+        """
+
     def kind(
         self,
         name: str,
@@ -242,10 +247,10 @@ class System(ABC):
         """The peer is down, after `leave` or without it (a crash)."""
 
     def subscribe(self, peer: int, topic: int) -> None:  # noqa: B027
-        """A peer that is up subscribes to one more topic."""
+        """A peer that is up subscribes to one more topic; of a hierarchy, after those above it."""
 
     def unsubscribe(self, peer: int, topic: int) -> None:  # noqa: B027
-        """A peer that is up ends a subscription."""
+        """A peer that is up ends a subscription; of a hierarchy, before those above it."""
 
     @abstractmethod
     def publish(self, peer: int, publication: Publication) -> None:

@@ -42,6 +42,7 @@ class RunningSimulation:
         )
         self.network.has_fixed_delays = latency.is_fixed
         self.network.topic_names = self.subscriptions.names or ()
+        self.network.supertopics = self.subscriptions.supertopics
         make: Any = system_named(plan.system).make
         self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
         topics = map(self.network.topic_name, range(self.subscriptions.topics))
@@ -168,17 +169,17 @@ class RunningSimulation:
 
     def _change(self, change: InterestChange) -> bool:
         """Make a change; return False if the peer is down, or has made it already."""
-        peer, topic = change.peer, change.topic
-        if not self.network.up[peer] or change.subscribes == self.subscriptions.has(peer, topic):
+        peer, topic, of = change.peer, change.topic, self.subscriptions
+        if not self.network.up[peer] or change.subscribes == of.choices.has(peer, topic):
             self.unchanged += 1
             return False
         self.changed += 1
         if change.subscribes:
-            self.subscriptions.add(peer, topic)
-            self.system.subscribe(peer, topic)
+            for one in of.add(peer, topic):
+                self.system.subscribe(peer, one)
         else:
-            self.subscriptions.remove(peer, topic)
-            self.system.unsubscribe(peer, topic)
+            for one in of.remove(peer, topic):
+                self.system.unsubscribe(peer, one)
         return True
 
     def _await_publication(self) -> None:

@@ -9,10 +9,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from vizpub.model.errors import UseError
-from vizpub.model.wording import amount
 from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, Topics, us
 from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.hierarchy import HierarchyWorkload
 from vizpub.simulators.world.interest import Changes, InterestChange
 from vizpub.simulators.world.publications import From, PlannedPublication, arrivals, publishing_span
 from vizpub.simulators.world.subscriptions import (
@@ -20,6 +19,7 @@ from vizpub.simulators.world.subscriptions import (
     Subscriptions,
     UniformWorkload,
     Workload,
+    refuse_too_many,
 )
 
 
@@ -44,11 +44,7 @@ class ClientWorkload:
     example: ClassVar[str] = "client:topics=30,every=10s,messages=20"
 
     def __post_init__(self) -> None:
-        if self.subscriptions_ > self.topics:
-            raise UseError(
-                f"workload 'client': a peer cannot subscribe to {self.subscriptions_} of "
-                f"{amount(self.topics, 'topic')}"
-            )
+        refuse_too_many("client", self.subscriptions_, self.topics)
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
         """Distinct topics, all equally likely."""
@@ -95,4 +91,8 @@ class ClientInterest:
                 yield InterestChange(time_us, peer, random.choice(topics), subscribes)
 
 
-ALL_WORKLOADS: Mapping[str, type[Workload]] = {**WORKLOADS, "client": ClientWorkload}
+ALL_WORKLOADS: Mapping[str, type[Workload]] = {
+    **WORKLOADS,
+    "hierarchy": HierarchyWorkload,
+    "client": ClientWorkload,
+}

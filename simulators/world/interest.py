@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class InterestChange(NamedTuple):
-    """A peer subscribes to a topic, or ends that subscription."""
+    """A peer subscribes to a topic, or ends that subscription; in a hierarchy, a choice."""
 
     time_us: int
     peer: int
@@ -105,7 +105,7 @@ def _begin_share(
     held: _Pairs = []
     paused: list[int] = []
     for peer in range(subscriptions.peers):
-        for topic in subscriptions.of(peer):
+        for topic in subscriptions.choices.of(peer):
             if random.random() < share:
                 held.append((peer, topic))
             else:
@@ -151,14 +151,14 @@ class _Topics:
 
     def __init__(self, subscriptions: Subscriptions, random: Random, *, popular: bool) -> None:
         """`popular`: as likely as they have subscribers now."""
-        self.random, self._subscriptions = random, subscriptions
-        sizes = [len(subscriptions.subscribers(t)) for t in range(subscriptions.topics)]
+        self.random, self._choices = random, subscriptions.choices
+        sizes = [len(self._choices.subscribers(t)) for t in range(subscriptions.topics)]
         self._weights = list(accumulate(sizes if popular else [1] * len(sizes)))
 
     def new(self, peer: int) -> int | None:
         """A topic that the peer does not subscribe to; null if it has all of them."""
         topics, weights = range(len(self._weights)), self._weights
-        held = self._subscriptions.of(peer)
+        held = self._choices.of(peer)
         for _ in range(_TRIES):
             (topic,) = self.random.choices(topics, cum_weights=weights)
             if topic not in held:

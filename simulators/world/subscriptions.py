@@ -40,6 +40,11 @@ class Subscriptions:
         self.peers = peers
         self.topics = topics
         self.names = names
+        self.supertopics: Mapping[int, int] = {}
+        """The topic above each topic of a hierarchy; empty = topics are flat."""
+        self.choices = self
+        """What peers chose and can end: with a hierarchy, they subscribe to what is below it, too
+        (vizpub.simulators.world.hierarchy)."""
         self._of: list[list[int]] = [[] for _ in range(peers)]
         self._subscribers: list[set[int]] = [set() for _ in range(topics)]
         for peer, topic in pairs:
@@ -57,17 +62,21 @@ class Subscriptions:
         """The peers that subscribe to the topic, up or not."""
         return self._subscribers[topic]
 
-    def add(self, peer: int, topic: int) -> None:
-        """Add a subscription, if it does not exist."""
-        if peer not in self._subscribers[topic]:
-            self._subscribers[topic].add(peer)
-            insort(self._of[peer], topic)
-
-    def remove(self, peer: int, topic: int) -> None:
-        """End a subscription, if it exists."""
+    def add(self, peer: int, topic: int) -> list[int]:
+        """Add a subscription, if it does not exist; return the topics that are new to the peer."""
         if peer in self._subscribers[topic]:
-            self._subscribers[topic].remove(peer)
-            del self._of[peer][bisect_left(self._of[peer], topic)]
+            return []
+        self._subscribers[topic].add(peer)
+        insort(self._of[peer], topic)
+        return [topic]
+
+    def remove(self, peer: int, topic: int) -> list[int]:
+        """End a subscription, if it exists; return the topics that the peer wants no more."""
+        if peer not in self._subscribers[topic]:
+            return []
+        self._subscribers[topic].remove(peer)
+        del self._of[peer][bisect_left(self._of[peer], topic)]
+        return [topic]
 
 
 class Workload(Protocol):
@@ -151,7 +160,7 @@ class ZipfWorkload:
     example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
 
     def __post_init__(self) -> None:
-        _refuse_too_many("zipf", self.subscriptions_, self.topics)
+        refuse_too_many("zipf", self.subscriptions_, self.topics)
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
         """Each peer draws distinct topics by their weights, one after the other."""
@@ -182,7 +191,7 @@ class UniformWorkload:
     example: ClassVar[str] = "uniform:topics=100,subscriptions=10"
 
     def __post_init__(self) -> None:
-        _refuse_too_many("uniform", self.subscriptions_, self.topics)
+        refuse_too_many("uniform", self.subscriptions_, self.topics)
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
         """Each peer draws distinct topics."""
@@ -271,7 +280,8 @@ class SubscriptionFile:
             yield int(row[0]), row[1]
 
 
-def _refuse_too_many(name: str, subscriptions: int, topics: int) -> None:
+def refuse_too_many(name: str, subscriptions: int, topics: int) -> None:
+    """Raise a UseError if a peer of the workload `name` shall have more topics than there are."""
     if subscriptions > topics:
         raise UseError(
             f"workload '{name}': a peer cannot subscribe to {subscriptions} of "

@@ -15,10 +15,6 @@ from vizpub.simulators.protocols.stan.sampling import SamplingParameters
 class DaMulticastParameters(SamplingParameters):
     """Parameters of daMulticast."""
 
-    arity: Annotated[
-        Count,
-        Meta(description="Subtopics of a topic: the first is the root; 0 = topics are flat."),
-    ] = 0
     more: Annotated[
         Count, Meta(description="c: a member sends to ln S + c others of its S members.")
     ] = 5

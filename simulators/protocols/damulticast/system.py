@@ -8,14 +8,16 @@ subscribe to.
 
 What is ours, as we could read the paper's abstract, and how others describe it:
 
+- A peer is only in the groups of its topmost topics: those below bring it nothing else. So it has
+  one group at most on the way from a topic to the root.
 - A member sends its first copy to ln S + c random members of its view, S being the size of the
   group, so that by Erdős and Rényi's limit all get it with probability exp(-exp(-c)). S and the
   members of the supertopic come from the bootstrap service, the view from sampling in the topic.
-- With probability g/S a member sends to the supertopic: to each of z members that it draws with
-  probability a/z. The nearest supertopic with subscribers counts.
-- Topic number t is a subtopic of (t - 1) // arity. The world's subscriptions are not changed: a
-  subscriber of a supertopic alone counts as a relay in the reports.
-- A publisher outside sends the publication to z random subscribers.
+- With probability g/S a member sends to the supertopic: to each of the z members that it knows with
+  probability a/z. The nearest supertopic with members counts. Members that left are replaced
+  once a period.
+- A publisher outside the lowest group with members on that way sends the publication to z of them.
+- Without a hierarchy in the world (workload `hierarchy`), topics are groups with nothing above.
 """
 
 from __future__ import annotations
@@ -31,26 +33,88 @@ from vizpub.simulators.protocols.stan.sampling import TopicGossip
 class DaMulticast(TopicGossip):
     """Groups of topics, and links to those above."""
 
-    layers = ("group", "super")
+    layers = ("group", "super", "entry")
 
     def __init__(self, net: Network, parameters: DaMulticastParameters, topics: int) -> None:
         super().__init__(net, parameters, topics)
         self.parameters = parameters
-        self.sent_to: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
-        """By topic, to which members a peer sent from outside the group, last."""
+        self.wanted: list[set[int]] = [set() for _ in range(net.size)]
+        """The topics of each peer; its groups are those with a view."""
+        self.supers: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
+        """By topic above a group of the peer, the members that it knows."""
+        self.entries: list[dict[int, list[int]]] = [{} for _ in range(net.size)]
+        """By topic, to which members a peer sent what it published from outside, last."""
+
+    # Sessions and subscriptions.
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
-        """Join the groups."""
-        self.sent_to[peer] = {}
-        super().join(peer, topics)
+        """Join the groups of the topmost topics."""
+        self.wanted[peer], self.supers[peer], self.entries[peer] = {*topics}, {}, {}
+        super().join(peer, self._topmost(peer))
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """Join its group, if it is a topmost topic; those below it are none any more."""
+        self.wanted[peer].add(topic)
+        self._regroup(peer)
+
+    def unsubscribe(self, peer: int, topic: int) -> None:
+        """Leave its group; what the peer still wants below it may be topmost now."""
+        self.wanted[peer].discard(topic)
+        self._regroup(peer)
+
+    def _topmost(self, peer: int) -> list[int]:
+        wanted = self.wanted[peer]
+        return [topic for topic in sorted(wanted) if self.net.supertopic(topic) not in wanted]
+
+    def _regroup(self, peer: int) -> None:
+        topmost, groups = self._topmost(peer), [*self.sampling.of[peer]]
+        for topic in (topic for topic in groups if topic not in topmost):
+            self.sampling.leave(peer, topic)
+        for topic in (topic for topic in topmost if topic not in groups):
+            self.sampling.join(peer, topic)
+
+    # Supertopics.
+
+    def on_tick(self, peer: int) -> None:
+        """Gossip, and know members of the supertopics."""
+        super().on_tick(peer)
+        above = (self._above(topic) for topic in self.sampling.of[peer])
+        self.supers[peer] = {
+            topic: self._known(peer, topic) for topic in above if topic is not None
+        }
+
+    def _known(self, peer: int, topic: int) -> list[int]:
+        """The members of a supertopic that a peer knows; others if one has left."""
+        known = self.supers[peer].get(topic, [])
+        if len(known) == self.parameters.supers and all(
+            topic in self.sampling.of[other] for other in known
+        ):
+            return known
+        return self.sampling.draw(topic, peer, self.parameters.supers)
+
+    def _above(self, topic: int) -> int | None:
+        """The nearest supertopic with members."""
+        _, *above = self._way_up(topic)
+        return next(filter(self.sampling.size, above), None)
+
+    def _way_up(self, topic: int | None) -> Iterator[int]:
+        while topic is not None:
+            yield topic
+            topic = self.net.supertopic(topic)
+
+    # Publications.
 
     def publish(self, peer: int, publication: Publication) -> None:
-        """Gossip in the group, or give it to members."""
-        copy, topic = Copy(publication, 0), publication.topic
+        """Gossip in the peer's group, if it wants the topic, and give it to members of the lowest
+        group.
+        """
+        copy, topic, to = Copy(publication, 0), publication.topic, list[int]()
         self.held.add(peer, copy)
-        to = []
-        if topic not in self.sampling.of[peer]:
-            to = self.sent_to[peer][topic] = self.sampling.draw(topic, peer, self.parameters.supers)
+        lowest = next(filter(self.sampling.size, self._way_up(topic)), None)
+        if lowest is not None and lowest not in self.sampling.of[peer]:
+            to = self.entries[peer][topic] = self.sampling.draw(
+                lowest, peer, self.parameters.supers
+            )
         self._gossip(peer, peer, copy, to)
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
@@ -59,39 +123,34 @@ class DaMulticast(TopicGossip):
             self._gossip(peer, sender, copy)
 
     def _gossip(self, peer: int, sender: int, copy: Copy, entries: Sequence[int] = ()) -> None:
-        """Send to members of all groups of the peer on the way up, now and then to those above
-        them, and to `entries`.
+        """Send to members of the group that the peer has on the way up, now and then to those above
+        it, and to `entries`.
         """
-        random, to = self.net.random, dict.fromkeys(entries)
-        topic: int | None = copy.publication.topic
-        while topic is not None:
-            above, size = self._supertopic(topic), self.sampling.size(topic)
-            view = self.sampling.of[peer].get(topic)
-            if view is not None:
-                others = [other for other in view if other != sender]
-                fanout = min(ceil(log(size)) + self.parameters.more, len(others))
-                to |= dict.fromkeys(random.sample(others, fanout))
-                if above is not None and random.random() < self.parameters.upward / size:
-                    known = self.sampling.draw(above, peer, self.parameters.supers)
-                    share = self.parameters.reached / self.parameters.supers
-                    self.sent_to[peer][above] = [one for one in known if random.random() < share]
-                    to |= dict.fromkeys(self.sent_to[peer][above])
-            topic = above
+        to, views = dict.fromkeys(entries), self.sampling.of[peer]
+        group = next((one for one in self._way_up(copy.publication.topic) if one in views), None)
+        if group is not None:
+            others, size = [one for one in views[group] if one != sender], self.sampling.size(group)
+            fanout = min(ceil(log(size)) + self.parameters.more, len(others))
+            to |= dict.fromkeys(self.net.random.sample(others, fanout))
+            to |= dict.fromkeys(self._upward(peer, group, size))
         to.pop(sender, None)
         if to or sender == peer:
             self.net.forward(self.copies, peer, [*to], copy)
 
-    def _supertopic(self, topic: int) -> int | None:
-        """The nearest topic above it that has subscribers; null = there is none."""
-        while self.parameters.arity and topic:
-            topic = (topic - 1) // self.parameters.arity
-            if self.sampling.size(topic):
-                return topic
-        return None
+    def _upward(self, peer: int, group: int, size: int) -> list[int]:
+        """The members above that a member of a group sends to."""
+        random, above = self.net.random, self._above(group)
+        if above is None or random.random() >= self.parameters.upward / size:
+            return []
+        known = self.supers[peer][above] = self._known(peer, above)
+        share = self.parameters.reached / self.parameters.supers
+        return [one for one in known if random.random() < share]
 
     def links(self, peer: int) -> Iterator[Links]:
-        """The views, and the members of other groups to which the peer sent last."""
+        """The views, and the members of other groups that the peer sends to."""
         for topic, view in sorted(self.sampling.of[peer].items()):
             yield Links("group", topic, sorted(view))
-        for topic, to in sorted(self.sent_to[peer].items()):
-            yield Links("super", topic, to)
+        for topic, known in sorted(self.supers[peer].items()):
+            yield Links("super", topic, known)
+        for topic, to in sorted(self.entries[peer].items()):
+            yield Links("entry", topic, to)

@@ -89,7 +89,7 @@ def test_other_simulation_of_a_system_has_a_folder_of_its_own(tmp_path: Path) ->
 def test_system_names_the_layers_of_its_links(name: str) -> None:
     chosen: dict[str, Any] = {"peers": 30, "intervals": 5}
     if make_plan(name, {}).own_workload is None:
-        chosen["publications"] = "every:1,from=anyone"
+        chosen |= {"publications": "every:1,from=anyone", "workload": "hierarchy"}
     options = system_named(name).parameters_type.__dataclass_fields__
     with_layers = {"broadcast": ["plumtree"], "cache_root": [True], "mapping": ["c", "offline-c"]}
     found: set[str] = set()

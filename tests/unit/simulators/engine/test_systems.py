@@ -35,6 +35,10 @@ CHANGING = {
 """Crashes, departures, lost messages and changes of interest: what makes peers keep sets."""
 VARIANTS = {
     "channels": [{**WORLD, "mapping": mapping} for mapping in ("c", "offline-c")],
+    "damulticast": [
+        {**WORLD, **CHANGING, "workload": workload}
+        for workload in (CHANGING["workload"], "hierarchy:topics=13,subscriptions=2")
+    ],
     "gossipsub": [{**WORLD, **CHANGING, "flood_publish": flood} for flood in (True, False)],
     "hyparview": [
         {**WORLD, **CHANGING, "broadcast": broadcast, "failures": failures, "recovery": "last:2"}
