@@ -95,11 +95,12 @@ class Experiment:
 
     @cached_property
     def groups(self) -> tuple[ExperimentGroup, ...]:
-        """Every system in every setting."""
+        """Every system in every setting, but for settings of some systems."""
         return tuple(
             ExperimentGroup(system, setting)
             for setting in self.content.settings
             for system in self.content.systems
+            if not setting.systems or system.name in setting.systems
         )
 
     def group(self, name: str) -> ExperimentGroup:
@@ -254,6 +255,10 @@ def _check_content(name: str, experiment: Experiment) -> None:
         raise InputError(f"{name}: '{ratio}' would be a ratio of groups: leave out the '{OVER}'")
     if len({group.slug for group in experiment.groups}) < len(experiment.groups):
         raise InputError(f"{name}: two groups have the same name")
+    names = {system.name for system in content.systems}
+    for setting in content.settings:
+        for unknown in {*setting.systems} - names:
+            raise InputError(f"{name}: setting {setting.name}: there is no system '{unknown}'")
     places = [setting.x for setting in content.settings if setting.x is not None]
     if len({*places}) < len(places):
         raise InputError(f"{name}: two settings have the same x")

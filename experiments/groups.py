@@ -29,12 +29,14 @@ class ExperimentSystem(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExperimentSetting(Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters that differ from the world; every system is run in every setting."""
+    """Parameters that differ from the world."""
 
     name: str = ""
     x: float | None = None
     """Its place on the axis of figures over the settings."""
     parameters: dict[str, Any] = {}
+    systems: tuple[str, ...] = ()
+    """Names of the systems to run in it; empty = all."""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,11 @@ class TestReading:
         assert [group.slug for group in own.groups][2] == "one-rough"
         assert own.name == "own-1.5"
 
+    def test_setting_may_be_of_some_systems(self, tmp_path: Path) -> None:
+        change = "x = 1\n", 'x = 1\nsystems = ["two"]\n'
+        groups = read_experiment(written(tmp_path, change)).groups
+        assert [group.name for group in groups] == ["one, calm", "two, calm", "two, rough"]
+
     def test_small_scale_replaces_values_and_merges_tables(self, tmp_path: Path) -> None:
         small = read_experiment(written(tmp_path), "small").content
         assert (small.seeds, small.world) == ((1,), {"peers": 4, "intervals": 5})
@@ -120,6 +125,7 @@ class TestErrors:
             (('"one, calm", ', '"one, clam", '), "published 1: no group 'one, clam'; did you"),
             (('name = "two"', 'name = "One"'), "two groups have the same name"),
             (('name = "calm"', 'name = "calm"\nx = 1'), "two settings have the same x"),
+            (("x = 1", 'x = 1\nsystems = ["three"]'), "setting rough: there is no system 'three'"),
             (("title = ", "title "), "is not TOML"),
         ],
     )
