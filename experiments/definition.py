@@ -244,6 +244,16 @@ def _plain_message(message: str) -> str:
     return f"{location}: {text}" if location else text
 
 
+def _check_settings(name: str, content: ExperimentContent) -> None:
+    names = {system.name for system in content.systems}
+    for setting in content.settings:
+        for unknown in sorted({*setting.systems} - names):
+            raise InputError(f"{name}: setting {setting.name}: there is no system '{unknown}'")
+    places = [setting.x for setting in content.settings if setting.x is not None]
+    if len({*places}) < len(places):
+        raise InputError(f"{name}: two settings have the same x")
+
+
 def _check_content(name: str, experiment: Experiment) -> None:
     """Raises: InputError for errors that the types cannot express."""
     content = experiment.content
@@ -255,13 +265,7 @@ def _check_content(name: str, experiment: Experiment) -> None:
         raise InputError(f"{name}: '{ratio}' would be a ratio of groups: leave out the '{OVER}'")
     if len({group.slug for group in experiment.groups}) < len(experiment.groups):
         raise InputError(f"{name}: two groups have the same name")
-    names = {system.name for system in content.systems}
-    for setting in content.settings:
-        for unknown in {*setting.systems} - names:
-            raise InputError(f"{name}: setting {setting.name}: there is no system '{unknown}'")
-    places = [setting.x for setting in content.settings if setting.x is not None]
-    if len({*places}) < len(places):
-        raise InputError(f"{name}: two settings have the same x")
+    _check_settings(name, content)
     items: list[tuple[str, Claim | Drawing]] = [
         *((f"published {n}", claim) for n, claim in enumerate(content.published, 1)),
         *((f"expected {n}", claim) for n, claim in enumerate(content.expected, 1)),
