@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import TRACES, Store, copied, ingest
 from tests.support.words import naming
-from vizpub.ingest import stages
+from vizpub.ingest import pipeline, stages
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.spark import scale
@@ -256,6 +256,19 @@ def test_small_ingests_take_few_jobs_and_calls_and_infer_no_schema(
     small: dict[str, Small],
 ) -> None:
     check_few(small, {"gossipsub": 2, "reports": 2, "edges": 2, "grown": 3})
+
+
+def test_append_to_a_run_of_many_open_rows_is_made_in_parts(
+    runs: Runs,
+    inputs: dict[str, Path],
+    small: dict[str, Small],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied(small["reports"].run, runs.folder, "heavy")
+    monkeypatch.setattr(pipeline, "SMALL_RUN", 3)
+    heavy = counted(runs, "heavy", inputs["reports"], inputs["later"], append=True)
+    assert heavy.jobs > small["grown"].jobs
+    assert tables(heavy.run) == tables(small["grown"].run)
 
 
 def test_ingest_of_many_peers_takes_no_more_jobs_and_calls(many: dict[str, Small]) -> None:
