@@ -89,7 +89,7 @@ def _sections(parts: Part, size: Size) -> list[str]:
 def _structure(parts: Part, intervals: int) -> str:
     """Metrics of every interval."""
     limit = {name: _least(parts, "kernels", name) for name in VARIANTS}
-    header = ["who", "structure, s", "+ topics, s", "+ betweenness, s", "+ both, s"]
+    header = ["program", "structure, s", "+ topics, s", "+ betweenness, s", "+ both, s"]
     header += ["structure, processor s", "+ betweenness, processor s", "peak MB"]
     rows = [
         [
@@ -351,7 +351,7 @@ def growth_figure(name: str) -> str:
 def _measured(parts: Part, *names: str) -> str:
     """When, and of which commit, each part of a table was measured."""
     noted = (
-        f"{name} {parts[name]['date'][:10]}, {parts[name].get('commit', 'of no noted commit')}"
+        f"{name} {parts[name]['date'][:10]}, {parts[name].get('commit', 'commit not recorded')}"
         for name in names
         if name in parts
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.markdown import number
 from benchmarks.snapshots.given import COMPONENTS, NO_PATH, Given
 
 _KEYS = ("interval", "peer")
@@ -78,7 +79,7 @@ def describe_difference(expected: pa.Table, answer: pa.Table) -> str:
         )
         if not np.allclose(ours, theirs, rtol=_CLOSE, atol=_CLOSE):
             apart[name] = float(np.abs(ours - theirs).max())
-    shown = ", ".join(f"{name} by up to {gap:.2g}" for name, gap in apart.items())
+    shown = ", ".join(f"{name} by up to {number(gap)}" for name, gap in apart.items())
     return note + (shown or "equal")
 
 

@@ -15,11 +15,11 @@ FOLDER = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent / "RESULTS.md"
 _HEAD = """# Metrics over snapshots: results
 
-Made by `python -m benchmarks.snapshots` ([what is measured](README.md)); do not edit. Seconds are
-of one run on the named machine, beside the named load; compare *processor* seconds, of all
-processes, if the load is high. ≈ is extrapolated from some of the snapshots. *Lines* are those of
-the program's own functions for the task, without blank lines and comments. *Answer* compares with
-another computation.
+Made by `python -m benchmarks.snapshots` ([what is measured](README.md)); do not edit. Times are
+from a single run, on the machine and at the load given below each table; compare *processor*
+seconds, of all processes, if the load is high. ≈ is extrapolated from some of the snapshots.
+*Lines* are those of the program's own functions for the task, without blank lines and comments.
+*Answer* compares with another computation. A difference in *arrival* is in snapshots.
 """
 _TITLES = {
     "metrics": "A. Fifteen metrics of every snapshot",
@@ -29,7 +29,7 @@ _TITLES = {
     "reachability": "E. Temporal reachability from a peer",
 }
 _NAMES = {
-    "vizpub": "vizpub, from the file, with the start of Spark",
+    "vizpub": "vizpub (from the input file, including Spark start-up)",
     "kernels": "vizpub's kernels alone, one process",
     "networkit": "NetworKit",
     "raphtory": "Raphtory",

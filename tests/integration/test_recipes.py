@@ -83,6 +83,16 @@ def test_recipe_of_the_demo_runs_as_it_is_printed(path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
+def test_demo_without_a_load_asks_nothing_of_neo4j() -> None:
+    done = CliRunner().invoke(app, ["demo", "--no-load"])
+    assert done.exit_code == 0, done.stderr
+    assert Path("demo/overlay.gexf").stat().st_size
+    assert not Path("vizpub-data/neo4j").exists()
+    assert "$ vizpub cypher" not in done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("with_the_demo")
 def test_polars_reads_a_run_as_the_recipe_says() -> None:
     pytest.importorskip("polars", reason="polars is absent")
     (code,) = re.findall(r"```python\n(.*?)```", FRAMES.read_text("utf-8"), re.DOTALL)

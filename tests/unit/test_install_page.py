@@ -58,6 +58,8 @@ def test_tested_pythons_and_javas_are_those_that_vizpub_accepts() -> None:
     pythons, bounds = rows("Versions")["Python"]
     assert bounds == f"`{PROJECT['requires-python']}`"
     assert f"for version in {pythons.replace(',', '')};" in (ROOT / ".ci/pythons").read_text()
+    classified = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert classified == pythons.split(", ")
     assert rows("Versions")["Java"][0] == ", ".join(_SUPPORTED)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from vizpub.cli.options import NoLoad
 from vizpub.cli.settings import Settings
 from vizpub.machine.files import make_folder
 from vizpub.model.errors import InputError
@@ -29,6 +30,7 @@ class _Step:
     title: str
     line: str
     """As typed after `vizpub`; `{out}` is the output directory."""
+    asks_neo4j: bool = False
 
 
 _STEPS = (
@@ -58,6 +60,7 @@ _STEPS = (
         "cypher 'MATCH (p:Peer {{run: $run}})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
         "RETURN t.name AS topic, count(m) AS messages, count(DISTINCT p) AS publishers "
         f"ORDER BY topic' -p run={_RUN}",
+        asks_neo4j=True,
     ),
     _Step("A file for Gephi", f"export gexf {_RUN} -o {{out}}/overlay.gexf"),
     _Step(
@@ -68,6 +71,12 @@ _STEPS = (
     _Step("", f"plot {_RUN} --kind coverage -o {{out}}/coverage.png"),
 )
 
+_OF_NEO4J = """\
+Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the password)
+Or on the command line: vizpub query           (lists the queries)
+                        vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
+Stop the local Neo4j:   vizpub neo4j stop"""
+
 
 def demo(
     ctx: typer.Context,
@@ -76,17 +85,20 @@ def demo(
         Path,
         typer.Option("--out", metavar="DIR", help="Directory for the Gephi file and the plots."),
     ] = Path("demo"),
+    no_load: NoLoad = False,
 ) -> None:
     """Show what vizpub does, on a real trace of gossipsub.
 
     The trace has 30 peers, 110 seconds and 64 messages. The command ingests it, starts the local
     Neo4j, loads the run, queries, exports and plots it. If the run exists already, it is only
-    queried.
+    queried. With `--no-load`, Neo4j is neither downloaded nor started, and the question in Cypher
+    is left out.
 
     Examples:
 
     ```
     vizpub demo
+    vizpub demo --no-load
     ```
     """
     make_folder(out)
@@ -94,9 +106,11 @@ def demo(
         if not folder.is_dir():
             raise InputError("the example trace is not installed", f"looked in {folder}")
         trace = folder.resolve()  # in a checkout it is a link
-    ingest = f"ingest {shlex.quote(str(trace))} --run {_RUN}"
-    first = _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
-    for step in (first, *_STEPS):
+    ingest = f"ingest {shlex.quote(str(trace))} --run {_RUN}{' --no-load' * no_load}"
+    made = "a run and its metrics" if no_load else "a run, its metrics, and a graph in Neo4j"
+    first = _Step(f"Ingest a real trace: {made}", ingest)
+    steps = (step for step in _STEPS if not (no_load and step.asks_neo4j))
+    for step in (first, *steps):
         line = step.line if step is first else step.line.format(out=shlex.quote(str(out)))
         if step.title:
             print(f"\n{step.title}", flush=True)
@@ -106,9 +120,7 @@ def demo(
             raise typer.Exit(code)
     print(f"""
 Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
-Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the password)
-Or on the command line: vizpub query           (lists the queries)
-                        vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
 Your own traces:        vizpub ingest FOLDER --run NAME
-Stop the local Neo4j:   vizpub neo4j stop
 See the overlay play:   vizpub explore {_RUN}""")
+    if not no_load:
+        print(_OF_NEO4J)

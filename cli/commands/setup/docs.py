@@ -9,9 +9,7 @@ from vizpub.model.errors import UseError
 
 PACKAGE = Path(__file__).parents[3]
 """The package, or the checkout with its folders."""
-NO_DOCS = (
-    "the docs are not installed here; a checkout of vizpub has them: make docs builds their site"
-)
+NO_DOCS = "this installation has no docs; in a checkout, build them with `make docs`"
 
 
 def docs(settings: Settings) -> None:
