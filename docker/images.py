@@ -161,6 +161,9 @@ def build_image(image: Image) -> None:
         building.stdin.close()
     if building.returncode:
         sys.exit(f"{image.tag} could not be built")
+    # The image that had the tag before has its label, and no name any more.
+    prune = ["docker", "image", "prune", "-f", "--filter", f"label={LABEL}"]
+    subprocess.run(prune, stdout=subprocess.DEVNULL, check=False)
 
 
 def _fill_context(context: tarfile.TarFile, image: Image, collected: Files) -> None:

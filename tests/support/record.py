@@ -4,6 +4,9 @@
 long ring, which watches nothing, it records the seconds of their tests. A test touches a file if it
 calls a function of the file or opens it, in any process (`tests/support/watched/`). What happens in
 a fixture of a module or of the session counts for every test that uses the fixture.
+
+With a ledger (`--resume`), what was seen stays beside it until all have passed: a run that was
+stopped, in whatever way, loses nothing of the tests that it finished.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,13 +67,13 @@ class Record:
         )
 
     def write(self) -> None:
-        """The same bytes for the same record."""
-        files = sorted(set().union(*self.touched.values()))
+        """The same bytes for the same record, without paths that are none of the project's."""
+        files = sorted(set().union(*self.touched.values()) & project_paths(self.commit))
         place = {path: i for i, path in enumerate(files)}
         tests = {
             test: [
                 round(seconds, 2),
-                sorted(place[path] for path in self.touched[test])
+                sorted(place[path] for path in self.touched[test] & place.keys())
                 if test in self.touched
                 else None,
             ]
@@ -91,6 +94,28 @@ class Record:
                 self.touched.pop(test, None)
 
 
+def project_paths(commit: str) -> set[str]:
+    """Paths that git knows, here or at a commit, and their folders, which end in a slash.
+
+    What tests open beside them has names of one run: temporary files, caches, compiled code.
+    """
+    names = {
+        name
+        for words in (
+            ["ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            ["ls-tree", "-r", "--name-only", "-z", commit],
+        )
+        for name in _git(*words).split("\0")
+    }
+    return names | {f"{folder}/" for name in names for folder in PurePath(name).parents}
+
+
+def _git(*words: str) -> str:
+    """What git prints; nothing where it fails."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
 class Notes:
     """Numbers what happens in one process of pytest, for the watchers of it and of its children."""
 
@@ -99,27 +124,29 @@ class Notes:
     def __init__(self, folder: Path) -> None:
         Notes.current = self
         folder.mkdir(parents=True)
-        self._folder = folder
+        self._keys = folder / "keys"
         self._watcher = _watcher(folder)
-        self._keys: list[str] = [""]
-        self._uses: dict[str, set[str]] = defaultdict(set)
+        self._numbers = 0
 
     @contextmanager
     def within(self, key: str) -> Iterator[None]:
         """Counts what happens in the block for the key, and the key for what is outside."""
         now = self._watcher.now
         before = now[0]
-        self.use(key)
-        self._keys.append(key)
-        now[0] = len(self._keys) - 1
+        self._numbers += 1
+        self.use(key, self._numbers)
+        now[0] = self._numbers
         try:
             yield
         finally:
             now[0] = before
 
-    def use(self, key: str) -> None:
-        """Counts what happened for the key for what is running, too."""
-        self._uses[self._keys[self._watcher.now[0]]].add(key)
+    def use(self, key: str, number: int | None = None) -> None:
+        """Counts what happened for the key for what is running, too. It is written down at once:
+        the process may be killed.
+        """
+        with self._keys.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([self._watcher.now[0], key, number]) + "\n")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
@@ -147,10 +174,6 @@ class Notes:
         with self.within(_fixture(fixturedef.argname, fixturedef.baseid)):
             return (yield)
 
-    def pytest_sessionfinish(self) -> None:
-        uses = {key: sorted(used) for key, used in self._uses.items()}
-        (self._folder / "keys").write_text(json.dumps([self._keys, uses]))
-
 
 def _watcher(folder: Path) -> Watcher:
     os.environ["VIZPUB_WATCHED"] = str(folder)
@@ -168,8 +191,16 @@ def _fixture(name: str, base: str) -> str:
 class Recorder:
     """Collects the notes of all processes, and the seconds, into the record."""
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="vizpub-record-"))
+    def __init__(self, ledger: Path | None = None) -> None:
+        self._ledger = ledger
+        if ledger:
+            self._notes = ledger.absolute().with_suffix(".notes")
+            self._notes.mkdir(parents=True, exist_ok=True)
+        else:
+            self._notes = Path(tempfile.mkdtemp(prefix="vizpub-record-"))
+        self.folder = Path(tempfile.mkdtemp(dir=self._notes))
+        """For the notes of this run."""
+        self._running: dict[str, float] = defaultdict(float)
         self._seconds: dict[str, float] = defaultdict(float)
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(WATCHED), os.environ.get("PYTHONPATH")])
@@ -180,20 +211,31 @@ class Recorder:
         node.workerinput["record"] = str(self.folder / node.gateway.id)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[key_of(report)] += report.duration
+        self._running[report.nodeid] += report.duration
+        if report.when == "teardown":
+            self._seconds[key_of(report)] += self._running.pop(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-        ).stdout.strip()
-        touched = touched_in(self.folder.iterdir())
-        own = {test: touched.get(test, set()) for test in self._seconds}
-        record = Record.read()
-        known_good = record.commit if session.exitstatus else commit
-        record.renew(Record(known_good, self._seconds, own))
+        """A run that fails or is stopped may have seen less of a test than the record has, so it
+        only adds; nor is its commit good.
+        """
+        record, seconds = Record.read(), dict(self._seconds)
+        if self._ledger:
+            before = seconds_in([self._ledger]) if self._ledger.is_file() else {}
+            # Watched code takes up to some ten times as long: what is known of long tests stays.
+            seconds |= before
+            seconds |= {test: record.seconds[test] for test in seconds if test in record.seconds}
+        touched = touched_in(self._notes.glob("*/*"))
+        own = {test: touched[test] for test in seconds if test in touched}
+        commit = _git("rev-parse", "HEAD").strip()
+        if session.exitstatus:
+            commit = record.commit
+            own = {test: seen | record.touched.get(test, set()) for test, seen in own.items()}
+        record.renew(Record(commit, seconds, own))
         record.write()
-        shutil.rmtree(self.folder)
+        if not (self._ledger and session.exitstatus):
+            shutil.rmtree(self._notes)
 
 
 def touched_in(folders: Iterable[Path]) -> dict[str, set[str]]:
@@ -201,10 +243,15 @@ def touched_in(folders: Iterable[Path]) -> dict[str, set[str]]:
     own: dict[str, set[str]] = defaultdict(set)
     uses: dict[str, set[str]] = defaultdict(set)
     for folder in folders:
-        keys, used = json.loads((folder / "keys").read_text())
-        for key, others in used.items():
-            uses[key] |= set(others)
-        for line in (folder / "seen").read_text().splitlines():
+        if not (folder / "keys").exists():
+            continue  # it was killed before its first test
+        keys = {0: ""}
+        for line in (folder / "keys").read_text("utf-8").splitlines():
+            outer, key, number = json.loads(line)
+            uses[keys[outer]].add(key)
+            if number is not None:
+                keys[number] = key
+        for line in (folder / "seen").read_text("utf-8").splitlines():
             number, _, path = line.partition("\t")
             own[keys[int(number)]].add(path)
     return {key: set().union(*(own[each] for each in _closure(key, uses))) for key in uses[""]}

@@ -249,20 +249,21 @@ def pytest_configure(config: pytest.Config) -> None:
         if folder := config.workerinput.get("record"):
             config.pluginmanager.register(Notes(Path(folder)))
         return
+    ledger = Path(config.getoption("--resume")) if config.getoption("--resume") else None
     if config.getoption("--record"):
-        recorder = Recorder()
+        recorder = Recorder(ledger)
         config.pluginmanager.register(recorder)
         if not config.getoption("numprocesses", None):
             config.pluginmanager.register(Notes(recorder.folder / "alone"))
-    if ledger := config.getoption("--resume"):
-        config.pluginmanager.register(Ledger(Path(ledger), _passed(config)))
+    if ledger:
+        config.pluginmanager.register(Ledger(ledger, _passed(config)))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A change that touches no test is no failure."""
-    is_chosen = session.config.getoption("--changed") is not None
-    if is_chosen and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+    """A change that touches no test is no failure, nor is a ring of which no test is left."""
+    options = [session.config.getoption(name) for name in ("--changed", "--resume")]
+    if options != [None, None] and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
 
 
@@ -294,7 +295,7 @@ class Ledger:
                 seconds = self._seconds[report.nodeid]
                 file.write(f"{report.nodeid}\t{key_of(report)}\t{seconds:.2f}\n")
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Writes the result beside the ledger: a line of JSON for each run."""
         failed = sorted(test for test, seen in self._outcomes.items() if "failed" in seen)
         result = {
@@ -302,6 +303,7 @@ class Ledger:
             "passed before": len(self._passed),
             "failed": failed,
             "seconds": round(time.time() - self._began),
+            "status": int(exitstatus),
         }
         with self._path.with_suffix(".json").open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")

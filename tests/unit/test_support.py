@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -13,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.support import selection
+from tests.support import results, selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
-from tests.support.record import WATCHED, Record, seconds_in, touched_in
+from tests.support.record import WATCHED, Record, Recorder, seconds_in, touched_in
 from tests.support.scheduling import NEW_S, cost_of_files, size_of, turn_of
 from tests.support.skips import judged
 
@@ -98,29 +99,90 @@ class TestRecord:
 
     def test_fixture_counts_for_every_test_that_uses_it(self, tmp_path: Path) -> None:
         fixture = "fixture x of all"
-        keys = ["", "a.py::one", fixture, "a.py::two"]
-        uses = {"": ["a.py::one", "a.py::two"], "a.py::one": [fixture], "a.py::two": [fixture]}
-        (tmp_path / "gw0").mkdir()
-        (tmp_path / "gw0/keys").write_text(json.dumps([keys, uses]))
-        (tmp_path / "gw0/seen").write_text("0\tz.py\n1\tb.py\n2\tc.py\n3\td.py\n")
+        keys = [(0, "a.py::one", 1), (1, fixture, None), (1, fixture, 2), (0, "a.py::two", 3)]
+        note(tmp_path / "gw0", [*keys, (3, fixture, None)], ["z.py", "b.py", "c.py", "d.py"])
         assert touched_in([tmp_path / "gw0"]) == {
             "a.py::one": {"b.py", "c.py"},
             "a.py::two": {"c.py", "d.py"},
         }
 
     def test_record_is_read_as_it_was_written_and_forgets_removed_files(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, record_file: Path
     ) -> None:
-        monkeypatch.setattr("tests.support.record.RECORD", tmp_path / "record.json.gz")
         assert Record.read() == Record()
-        here, gone = "tests/unit/test_support.py::test_x", "tests/gone.py::test_y"
-        long = f"{here}[long]"
-        seconds = {here: 1.5, gone: 2.0, long: 9.0}
-        record = Record("c0ffee", seconds, {here: {"a.py", "b/"}, gone: {"a.py"}})
+        gone, long = "tests/gone.py::test_y", f"{HERE}[long]"
+        seconds = {HERE: 1.5, gone: 2.0, long: 9.0}
+        record = Record("c0ffee", seconds, {HERE: {"Makefile", "cypher/"}, gone: {"Makefile"}})
         record.write()
         assert Record.read() == record
-        record.renew(Record("beef", {here: 3.0}, {here: {"c.py"}}))
-        assert record == Record("beef", {here: 3.0, long: 9.0}, {here: {"c.py"}})
+        record.renew(Record("beef", {HERE: 3.0}, {HERE: {"LICENSE"}}))
+        assert record == Record("beef", {HERE: 3.0, long: 9.0}, {HERE: {"LICENSE"}})
+
+    def test_record_keeps_paths_that_git_knows_and_their_folders(self, record_file: Path) -> None:
+        ours = {"", "tests/", "tests/unit/", "tests/unit/test_support.py", "vizpub/model"}
+        beside = {
+            "tmpa1b2",
+            "tests/unit/__pycache__/",
+            "build/x.json",
+            "model/clock.cpython-311.pyc",
+        }
+        Record("c0ffee", {HERE: 1.0}, {HERE: ours | beside}).write()
+        assert Record.read().touched == {HERE: ours}
+        assert not re.search(b"tmpa1b2|build", gzip.decompress(record_file.read_bytes()))
+
+    def test_recording_that_was_stopped_keeps_what_it_saw_of_finished_tests(
+        self, record_file: Path, tmp_path: Path
+    ) -> None:
+        """It is killed at its second test. The next run is stopped; the third one passes."""
+        Record("c0ffee", {ONE: 1.0}, {ONE: {"README.md"}}).write()
+        ledger = tmp_path / "long/head.record.txt"
+        fixture = "fixture x of all"
+        used = [(0, ONE, 1), (1, fixture, 2), (0, TWO, 3), (3, fixture, None)]
+        note(Recorder(ledger).folder / "gw0", used, ["", "LICENSE", "CHANGELOG.md", "SECURITY.md"])
+        ledger.write_text(f"{ONE}\t{ONE}\t9.00\n")
+
+        stopped = Recorder(ledger)
+        note(stopped.folder / "gw0", [(0, TWO, 1)], ["", "Makefile"])
+        stopped.pytest_runtest_logreport(report(TWO, "setup", "passed"))
+        stopped.pytest_sessionfinish(ended(pytest.ExitCode.INTERRUPTED))
+        first = {"README.md", "LICENSE", "CHANGELOG.md"}
+        assert Record.read() == Record("c0ffee", {ONE: 1.0}, {ONE: first})
+
+        last = Recorder(ledger)
+        note(last.folder / "gw1", [(0, TWO, 1), (1, fixture, None)], ["", "ARCHITECTURE.md"])
+        for when in ("setup", "call", "teardown"):
+            last.pytest_runtest_logreport(report(TWO, when, "passed"))
+        last.pytest_sessionfinish(ended(pytest.ExitCode.OK))
+        seen = {"SECURITY.md", "CHANGELOG.md", "Makefile", "ARCHITECTURE.md"}
+        record = Record.read()
+        assert record.touched == {ONE: {"LICENSE", "CHANGELOG.md"}, TWO: seen}
+        assert record.seconds == {ONE: 1.0, TWO: 0.75}
+        assert record.commit != "c0ffee"
+        assert [path.name for path in ledger.parent.iterdir()] == [ledger.name]
+
+
+HERE = "tests/unit/test_support.py::test_x"
+ONE, TWO = f"{HERE}_one", f"{HERE}_two"
+
+
+@pytest.fixture
+def record_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the record is instead, in an environment that recorders may change."""
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setattr("tests.support.record.RECORD", tmp_path / "record.json.gz")
+    return tmp_path / "record.json.gz"
+
+
+def note(folder: Path, keys: list[tuple[int, str, int | None]], seen: list[str]) -> None:
+    """What a process writes down: what ran in what, and the file that each number touched."""
+    folder.mkdir()
+    (folder / "keys").write_text("".join(f"{json.dumps(each)}\n" for each in keys))
+    lines = [f"{number}\t{path}\n" for number, path in enumerate(seen) if path]
+    (folder / "seen").write_text("".join(lines))
+
+
+def ended(status: pytest.ExitCode) -> Any:
+    return SimpleNamespace(exitstatus=status)
 
 
 @pytest.fixture
@@ -253,7 +315,7 @@ class TestLedger:
             for when in ("setup", "call", "teardown"):
                 result = outcome if when == "call" else "passed"
                 ledger.pytest_runtest_logreport(report(test, when, result))
-        ledger.pytest_sessionfinish()
+        ledger.pytest_sessionfinish(0)
         assert path.read_text() == "a.py::good[1]\ta.py::good\t0.75\n"
         assert seconds_in([path, path]) == {"a.py::good": 1.5}
         assert path.with_suffix(".failures").read_text().startswith("a.py::bad\nwhy\n")
@@ -264,7 +326,7 @@ class TestLedger:
         ledger = selection.Ledger(tmp_path / "long" / "c0ffee.txt", set())
         for when, outcome in (("setup", "skipped"), ("teardown", "passed")):
             ledger.pytest_runtest_logreport(report("a.py::needs_docker", when, outcome))
-        ledger.pytest_sessionfinish()
+        ledger.pytest_sessionfinish(0)
         assert not (tmp_path / "long" / "c0ffee.txt").exists()
 
     def test_makefile_joins_options_of_the_rings_to_their_values(self) -> None:
@@ -272,9 +334,77 @@ class TestLedger:
         # none of the plugins that know the option.
         makefile = (ROOT / "Makefile").read_text("utf-8")
         assert not re.findall(r"--(?:resume|slice|changed) .*", makefile)
-        assert makefile.count("--resume=") == 2
+        assert makefile.count("--resume=") == 3
 
 
 def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
     text = "why" if outcome == "failed" else None
     return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, text, when, duration=0.25)
+
+
+RING = """
+import json, pathlib, sys
+options = dict(word.split("=") for word in sys.argv[1:] if "=" in word)
+seed = int(options["--random-order-seed"])
+run = {"tests": 7, "passed before": 0, "failed": ["a.py::x"] * (seed % 3 == 0), "seconds": 2}
+run["status"] = len(run["failed"])
+ledger = pathlib.Path(options["--resume"])
+ledger.parent.mkdir(exist_ok=True)
+ledger.with_suffix(".json").write_text(json.dumps(run))
+sys.exit(run["status"])
+"""
+"""A ring that fails with each third seed."""
+
+
+class TestResults:
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        which = {"ring": "quick", "commit": "0" * 40, "arguments": ""}
+        monkeypatch.setattr(results, "ROOT", tmp_path)
+        monkeypatch.setattr(results, "RESULTS", tmp_path / "results.jsonl")
+        monkeypatch.setattr(results, "identity", lambda ring: which | {"ring": ring})
+
+    @staticmethod
+    def rings(count: int, goes_on: bool = False) -> tuple[int, list[tuple[int, int]]]:
+        """The status, and of all results so far the seed and how many tests failed."""
+        status = results.run_quick(count, [sys.executable, "-c", RING], goes_on)
+        lines = results.lines_like({"ring": "quick", "tests": 7, "seconds": 2})
+        return status, [(line["seed"], len(line["failed"])) for line in lines]
+
+    def test_rings_stop_at_a_failure_and_go_on_to_their_count(self) -> None:
+        assert self.rings(5) == (1, [(1, 0), (2, 0), (3, 1)])
+        assert self.rings(5) == (0, [(1, 0), (2, 0), (3, 1), (4, 0), (5, 0)])
+        assert self.rings(5)[1][5:] == []
+        status, lines = self.rings(7, goes_on=True)
+        assert (status, lines[5:]) == (1, [(6, 1), (7, 0)])
+
+    def test_ring_that_does_not_end_has_no_result(self) -> None:
+        stopped = [sys.executable, "-c", "raise SystemExit(2)"]
+        assert results.run_quick(1, stopped, goes_on=True) == pytest.ExitCode.INTERRUPTED
+        assert results.lines_like({}) == []
+
+    def test_long_ring_adds_up_its_runs_and_is_added_once(self, tmp_path: Path) -> None:
+        def run(path: str, tests: int, before: int, failed: list[str], status: int) -> None:
+            ledger = selection.Ledger(tmp_path / path, {f"b.py::{i}" for i in range(before)})
+            for i in range(tests):
+                outcome = "failed" if f"a.py::{i}" in failed else "passed"
+                for when in ("setup", "call", "teardown"):
+                    ledger.pytest_runtest_logreport(report(f"a.py::{i}", when, outcome))
+            ledger.pytest_sessionfinish(status)
+
+        def add() -> list[tuple[int, list[str], list[str]]]:
+            results.add_long(tmp_path / "c0ffee.txt")
+            lines = results.lines_like({"ring": "long"})
+            return [(line["tests"], line["failed"], line["wheels passed"]) for line in lines]
+
+        run("c0ffee.txt", 5, 0, ["a.py::3"], 2)
+        assert add() == []  # stopped, and none in containers
+        run("c0ffee.container.txt", 2, 0, [], 0)
+        assert add() == []
+        run("c0ffee.txt", 4, 4, ["a.py::3"], 1)
+        assert add() == [(10, ["a.py::3"], [])]
+        run("c0ffee.txt", 1, 7, [], 0)
+        with (tmp_path / "c0ffee.json").open("a") as file:
+            file.write('{"wheel": "Python 3.12.1"}\n')
+        for _ in range(2):
+            assert add()[1:] == [(10, [], ["Python 3.12.1"])]

@@ -23,7 +23,10 @@ from typing import Any
 ROOT = str(Path(__file__).resolve().parents[3]) + os.sep
 NOT_OURS = tuple(
     ROOT + name
-    for name in (".venv", ".git", ".pytest_cache", ".hypothesis", "tests/support/record.py")
+    for name in (
+        *(".venv", ".git", ".long", ".pytest_cache", ".hypothesis"),
+        "tests/support/record.py",
+    )
 )
 """What lies below the root and is none of the project, and what runs around every test."""
 LISTED = ("os.listdir", "os.scandir")
