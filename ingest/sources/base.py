@@ -285,6 +285,13 @@ class Source(ABC):
         del counted, earlier
         return None
 
+    def needs_old_states(self, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if a report may go on from a state of its peer (CARRIED) of any age, and not
+        only from one within the gap tolerance.
+        """
+        del counted, options
+        return True
+
     @abstractmethod
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the counts of all tasks together."""

@@ -158,6 +158,10 @@ class Reports(Source):
             return None
         return f"{part.file}, line {part.line} {BELONGS_NOT if expelled else BELONGS}"
 
+    def needs_old_states(self, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if counters are totals: these go on across stays, all else within one."""
+        return counters_are_totals(ReportTally.of(counted), options.only)
+
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
         return ReportTally.together(tallies).plain
