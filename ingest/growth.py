@@ -85,7 +85,7 @@ class AppendPlan(IngestPlan):
         if not earlier:  # an earlier version kept none
             return counted
         combined = source.combine_tallies([earlier, counted])
-        if why := source.find_reversal(combined, earlier):
+        if why := source.find_reversal(combined, earlier, self._job.options):
             raise NeedsSettling(self._base.name, why)
         return combined
 

@@ -278,11 +278,13 @@ class Source(ABC):
         del fold, counted, options
         return False
 
-    def find_reversal(self, counted: RunCounts, earlier: RunCounts) -> str | None:
+    def find_reversal(
+        self, counted: RunCounts, earlier: RunCounts, options: SourceOptions
+    ) -> str | None:
         """Return the first record of the run that all counts judge differently than `earlier` ones,
         as text for users; null if there is none.
         """
-        del counted, earlier
+        del counted, earlier, options
         return None
 
     def needs_old_states(self, counted: RunCounts, options: SourceOptions) -> bool:
