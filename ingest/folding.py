@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from vizpub.ingest.inputs.reader import (
@@ -81,8 +82,11 @@ def _rows_by_peer(
         def read_everything(only_row: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # Spark uses a worker again only where a task took all of its rows.
             for _ in only_row:
-                yield from rows_of_splits(splits, split_reader)
-                yield from _rows_of_states(states)
+                peers = set[str]()
+                for rows in rows_of_splits(splits, split_reader):
+                    peers.update(rows["peer"].drop_null().unique().to_pylist())
+                    yield rows
+                yield from _last_states_of(peers, states)
 
         return spark.range(0, 1, 1, 1), OrderedFold(row_fold, read_everything)
     tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
@@ -90,27 +94,36 @@ def _rows_by_peer(
     if states:
 
         def pack_states(share: Sequence[StepInput]) -> Iterator[pa.RecordBatch]:
-            return pack_rows(_rows_of_states(share), tasks)
+            # Where a peer does not report, or has newer states, the fold leaves them out.
+            return pack_rows(chain.from_iterable(map(_rows_of_states, share)), tasks)
 
         packs = packs.unionAll(share_items(spark, states, pack_states, PACKS, len(states)))
     return packs.repartitionById(tasks, "part"), OrderedFold(row_fold)
 
 
-def _stored_batches(state: StepInput) -> Iterator[pa.RecordBatch]:
-    with name_broken_files([state]):
-        yield from state.selected_rows.to_batches()
+def _last_states_of(peers: set[str], states: Sequence[StepInput]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with which peers resume, from the newest part of the states that has them."""
+    left = set(peers)
+    for state in reversed(states):
+        if not left:
+            return
+        chosen = pc.field("peer").isin(pa.array([*left], pa.string()))
+        for rows in _rows_of_states(StepInput(state.selected_rows.filter(chosen))):
+            left.difference_update(rows["peer"].to_pylist())
+            yield rows
 
 
-def _rows_of_states(states: Iterable[StepInput]) -> Iterator[pa.RecordBatch]:
-    """Yield the row with which each peer resumes, from its state after the last append."""
-    for state in chain.from_iterable(map(_stored_batches, states)):
-        nothing = np.zeros(len(state), np.int64)
-        columns = {
-            "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),
-            "peer": state["peer"],
-            "time": state["interval"].cast(pa.int64()),
-            **{"rank": nothing, "file": nothing.astype(np.int32), "line": nothing},
-            "reason": pa.nulls(len(state), pa.string()),
-            "record": state["record"],
-        }
-        yield pa.record_batch(columns, ROWS)
+def _rows_of_states(states: StepInput) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with which peers resume, from states after an append."""
+    with name_broken_files([states]):
+        for state in states.selected_rows.to_batches():
+            nothing = np.zeros(len(state), np.int64)
+            columns = {
+                "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),
+                "peer": state["peer"],
+                "time": state["interval"].cast(pa.int64()),
+                **{"rank": nothing, "file": nothing.astype(np.int32), "line": nothing},
+                "reason": pa.nulls(len(state), pa.string()),
+                "record": state["record"],
+            }
+            yield pa.record_batch(columns, ROWS)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.ingest.inputs import late
 from vizpub.ingest.inputs.late import NAMING
 from vizpub.ingest.plan import IngestPlan, JobView, end_tick
+from vizpub.ingest.sources.folded import CARRIED
 from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.ingest.tasks.staged import NAMED_AGAIN, ingest_step
 from vizpub.ingest.tasks.steps import StepInput
@@ -27,6 +29,7 @@ from vizpub.runstore.manifest import (
     Part,
     Since,
 )
+from vizpub.runstore.rewriting import RowChange
 from vizpub.runstore.store import StoredRun, StoredTable
 
 _REWRITTEN = ("peers", "topics", "attributes")
@@ -82,7 +85,7 @@ class AppendPlan(IngestPlan):
         if not earlier:  # an earlier version kept none
             return counted
         combined = source.combine_tallies([earlier, counted])
-        if why := source.find_reversal(combined, earlier):
+        if why := source.find_reversal(combined, earlier, self._job.options):
             raise NeedsSettling(self._base.name, why)
         return combined
 
@@ -184,6 +187,18 @@ class AppendPlan(IngestPlan):
         recent = Since("interval", at) if "interval" in schema.names else Since("valid_to", at + 1)
         return self._job.rows_of_parts(name, entry.parts, schema, recent)
 
+    def carried_parts(self, name: str) -> tuple[Sequence[Part], RowChange | None]:
+        """Return the parts of a folded table that later appends need, and the change of rows where
+        parts are joined: only the last state of a peer stays, if a report can go on from it.
+        """
+        parts = self._base.carry[name].parts if name in self._base.carry else ()
+        if name != CARRIED:
+            return parts, None
+        manifest = self._job.manifest
+        are_needed = self._job.source.needs_old_states(manifest.totals, self._job.options)
+        since = Since("interval", -OPEN if are_needed else manifest.final)
+        return [one for one in parts if one.reaching(since).files != ()], _last_states(since)
+
     def needed_parts(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
         """Return the older parts of a table, and the condition for the rows that are needed of
         them.
@@ -234,3 +249,18 @@ class AppendPlan(IngestPlan):
         if "message" in columns:
             return Cut("message", self.boundary.message)
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
+
+
+def _last_states(since: Since) -> RowChange:
+    """Return a function that leaves the first state that it sees of each peer, if `since` selects
+    it.
+    """
+    seen = set[str]()
+
+    def leave(rows: pa.RecordBatch) -> pa.RecordBatch:
+        peers = rows["peer"].to_pylist()
+        older = pa.array([peer in seen for peer in peers])
+        seen.update(peers)
+        return rows.filter(pc.and_not(pc.greater_equal(rows[since.column], since.least), older))
+
+    return leave

@@ -331,7 +331,7 @@ class Job:
 
     @property
     def states(self) -> list[StepInput]:
-        """Last state of each peer of the run that is appended to."""
+        """Last states of the peers of the run that is appended to, the newest part last."""
         entry = self.base.carry.get(CARRIED) if self.base else None
         return (
             self.rows_of_parts(CARRIED, entry.parts, self.source.tables[CARRIED]) if entry else []
@@ -374,13 +374,9 @@ class Job:
         self.writer.commit(shorten_inputs(self.writer, grown, self.base))
 
     def _carried_entry(self, name: str) -> TableEntry:
-        """Return the entry of a folded table for later appends; message tables keep earlier
-        parts.
-        """
+        """Return the entry of a folded table for later appends."""
         entry = self.manifest.tables[stored_name(name)]
-        earlier = self.base.carry.get(name) if self.base and name != CARRIED else None
-        parts = earlier.parts if earlier else ()
-        older = self.writer.merge(stored_name(name), parts)
+        older = self.writer.merge(stored_name(name), *self.plan.carried_parts(name))
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
 
 

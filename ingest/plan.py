@@ -18,6 +18,7 @@ from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.run import Boundary
 from vizpub.runstore.manifest import Manifest, Part, Since
+from vizpub.runstore.rewriting import RowChange
 from vizpub.runstore.writer import RunWriter
 
 
@@ -121,6 +122,13 @@ class IngestPlan:
         """Return rows of a folded table from earlier ingests, for the messages to evaluate."""
         del name
         return []
+
+    def carried_parts(self, name: str) -> tuple[Sequence[Part], RowChange | None]:
+        """Return the parts of a folded table from earlier ingests that later appends need, and the
+        change of their rows where parts are joined.
+        """
+        del name
+        return (), None
 
     def needed_parts(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
         """Return the parts of a table that stay beside what this ingest writes, and the condition

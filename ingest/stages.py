@@ -264,7 +264,7 @@ def _peers_only_in_files(job: Job) -> int:
 
 
 FINISH = "finish"
-READ = Stage("read", _read_input, format=13)
+READ = Stage("read", _read_input, format=14)
 NAMES = Stage("names", _number_names, format=2)
 PERIODS = Stage("periods", _make_periods, format=7)
 MESSAGES = Stage("messages", _make_messages, format=9)

@@ -100,11 +100,21 @@ def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> tuple[
     return (_part(run, directory, (*unchanged, *made)),)
 
 
-def join_parts(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Part:
-    """Parts of a table as one. Raises: StoreBroken, OSError."""
+def join_parts(
+    run: Path, name: str, parts: Sequence[Part], fresh: Fresh, change: RowChange | None = None
+) -> Part:
+    """Parts of a table as one; a `change` gets their rows, those of the newest first.
+
+    Raises: StoreBroken, OSError.
+    """
     directory = fresh(name)
     directory.mkdir(parents=True)
-    return _part(run, directory, _write_rows(run, name, parts, directory))
+    files = (
+        _write_rows(run, name, parts[::-1], directory, change=change)
+        if change
+        else _write_rows(run, name, parts, directory)
+    )
+    return _part(run, directory, files)
 
 
 def change_rows(

@@ -32,7 +32,7 @@ from vizpub.runstore.manifest import (
     manifest_in,
     write_manifest,
 )
-from vizpub.runstore.rewriting import cut_part, first_to_merge, join_parts
+from vizpub.runstore.rewriting import RowChange, cut_part, first_to_merge, join_parts
 from vizpub.runstore.run_lock import lock_run
 from vizpub.runstore.store import directory_of, run_names
 from vizpub.runstore.stores.place import RunPlace, store_of_run
@@ -229,16 +229,19 @@ class RunWriter:
                 )
         return tuple(part for part in shorter if part.rows)
 
-    def merge(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    def merge(
+        self, name: str, parts: Sequence[Part], change: RowChange | None = None
+    ) -> tuple[Part, ...]:
         """The parts of a table with the last of them written again as one, where they have become
-        many of a size. A row is written again as often as the table has grown eightfold.
+        many of a size. A row is written again as often as the table has grown eightfold. A `change`
+        gets the rows of these parts, those of the newest first.
         """
         first = first_to_merge([part.rows for part in parts])
         if first == len(parts):
             return tuple(parts)
         return (
             *parts[:first],
-            join_parts(self.directory, name, parts[first:], self.fresh_directory),
+            join_parts(self.directory, name, parts[first:], self.fresh_directory, change),
         )
 
     def sweep(self) -> None:

@@ -278,12 +278,21 @@ class Source(ABC):
         del fold, counted, options
         return False
 
-    def find_reversal(self, counted: RunCounts, earlier: RunCounts) -> str | None:
+    def find_reversal(
+        self, counted: RunCounts, earlier: RunCounts, options: SourceOptions
+    ) -> str | None:
         """Return the first record of the run that all counts judge differently than `earlier` ones,
         as text for users; null if there is none.
         """
-        del counted, earlier
+        del counted, earlier, options
         return None
+
+    def needs_old_states(self, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if a report may go on from a state of its peer (CARRIED) of any age, and not
+        only from one within the gap tolerance.
+        """
+        del counted, options
+        return True
 
     @abstractmethod
     def combine_tallies(self, tallies: Tallies) -> RunCounts:

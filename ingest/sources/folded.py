@@ -11,7 +11,9 @@ from vizpub.model.columns import CONTROL_COLUMNS
 from vizpub.model.tables import QUARANTINE
 
 CARRIED = "records"
-"""Name of the table with the last state of each peer, for appends: peer, interval, record."""
+"""Name of the table with the last state of each peer, for appends: peer, interval, record. An
+append writes the states of peers that report; a newer part supersedes older ones, peer by peer.
+"""
 
 PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 _AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]

@@ -33,6 +33,7 @@ from vizpub.ingest.job import Job
 from vizpub.ingest.measures import metrics
 from vizpub.ingest.pipeline import IngestOutcome, settling_request
 from vizpub.ingest.request import IngestRequest
+from vizpub.ingest.sources.reports.source import ARE_TOTALS
 from vizpub.ingest.sources.times import BELONGS_NOT, TOO_FAR
 from vizpub.ingest.spark import scale
 from vizpub.ingest.spark.session import vizpub_errors
@@ -407,6 +408,19 @@ def test_append_that_shows_which_clock_was_wrong_makes_the_run_anew(lab: Lab) ->
     found = lab.run("grown").read("quarantine").to_pylist()
     assert sorted(json.loads(row["text"])["interval"] for row in found) == [0, 0, 1, 1, 2, 2]
     same_tables(lab.run("grown"), lab.take("whole-anew", *paths))
+
+
+def test_header_that_makes_counters_totals_makes_the_run_anew(lab: Lab) -> None:
+    """What was taken for the traffic of an interval was that since the start."""
+    rising = [told("a", i, control={"sent": {"messages": 10 * i, "bytes": i}}) for i in range(4)]
+    header = {"format": "vizpub.run/1", "run": "lab", "counters": "total"}
+    parts = [lab.write("rises", rising[:3]), lab.write("totals", [header, rising[3]])]
+    lab.ingest("counted", parts[0])
+    with pytest.raises(NeedsSettling, match=ARE_TOTALS):
+        lab.ingest("counted", parts[1], append=True, settle=False)
+    lab.ingest("counted", parts[1], append=True)
+    sent = lab.run("counted").read("traffic")["control_messages_sent"].to_pylist()
+    assert sent == [0, 10, 10, 10]
 
 
 @pytest.mark.long

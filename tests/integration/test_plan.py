@@ -346,9 +346,7 @@ class TestNamesBefore:
 
     @pytest.mark.parametrize(("earlier", "total"), [(3, 7), (None, 4)])
     def test_counts_add_to_those_of_a_run_that_has_them(self, earlier: Any, total: int) -> None:
-        source = SimpleNamespace(
-            combine_tallies=sum, find_reversal=lambda combined, before: None, tables={}
-        )
+        source = SimpleNamespace(combine_tallies=sum, find_reversal=lambda *_: None, tables={})
         job = Appending(source=source)
         plan = AppendPlan(cast(Job, job), replace(job.base, totals=earlier), BEFORE)
         assert plan.combine_counts(cast(Any, 4)) == total

@@ -178,9 +178,8 @@ class PlainFold(KeyFold):
             peer.resume(report)
 
     def end(self) -> None:
-        """Write the open state of the peer, unless all that it reported came late."""
-        if self._peer.at >= 0:
-            self._peer.leave()
+        """Write the open state of the peer."""
+        self._peer.leave()
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""
@@ -271,10 +270,11 @@ class _Peer:
             self._since = None
 
     def leave(self) -> None:
-        """End all periods after the last report."""
+        """End all periods after the last report, if any came that was not late."""
+        if self._reported_since is None:
+            return
         carried = self._carried()
-        if self._reported_since is not None:
-            self._tally.extend(self._reported_since, self.at)
+        self._tally.extend(self._reported_since, self.at)
         self._be_absent(self.at + 1)
         for state in self._states:
             state.turn(None, False, self.at, self.at + 1)

@@ -177,6 +177,8 @@ class ReportFold(RowFold):
             numbers, lines = (rows[name].to_numpy()[of] for name in ("file", "line"))
             times.see_all(time[of], numbers, lines, self._files)
         rows, time, is_new = _filter_rows(~outlying, rows, time, is_new)
+        if not is_new.all():
+            rows, time, is_new = _filter_rows(_in_use(rows, is_new), rows, time, is_new)
         peers = rows["peer"].combine_chunks()
         further = np.zeros(len(time), bool)  # of the peer and interval of the row before
         further[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
@@ -225,6 +227,16 @@ class ReportFold(RowFold):
             self._tally.control_kinds += with_control_kinds
             self._tally.differing += differing
             self._tally.repeating += repeating
+
+
+def _in_use(rows: pa.Table, is_new: Bools) -> Bools:
+    """Return a mask of the new reports, and of the state from which the first of a peer goes on:
+    older states, and those of peers that do not report, change nothing.
+    """
+    peers = rows["peer"].combine_chunks()
+    goes_on: Bools = pc.equal(peers[:-1], peers[1:]).to_numpy(False)
+    leads: Bools = np.append(goes_on & is_new[1:], False)
+    return is_new | leads
 
 
 def _make_tables(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -42,6 +42,7 @@ from vizpub.model.run import DUPLICATES
 
 ARRIVALS, REPEATED = "arrivals", "repeated arrivals"
 """Kinds of events that are counted, but that a list may lack (measured.sql)."""
+ARE_TOTALS = "a new run header says that counters are totals, also those of earlier reports"
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,14 @@ class Reports(Source):
         differ = fold.totals != counters_are_totals(tally, options.only)
         return differ or fold.outliers.reasons != tally.outliers().reasons
 
-    def find_reversal(self, counted: RunCounts, earlier: RunCounts) -> str | None:
-        """Return a report of the run that no longer belongs to it, or a refused one that now
-        does.
+    def find_reversal(
+        self, counted: RunCounts, earlier: RunCounts, options: SourceOptions
+    ) -> str | None:
+        """Return a report of the run that no longer belongs to it, or a refused one that now does;
+        or that counters were totals all the time.
         """
+        if self.needs_old_states(counted, options) != self.needs_old_states(earlier, options):
+            return ARE_TOTALS
         now, then = ReportTally.of(counted).outliers(), ReportTally.of(earlier)
         outlying, reasons = then.outlying.parts, then.outliers()
         expelled = next((part for part in then.times.parts if now.why(part.first)), None)
@@ -157,6 +162,10 @@ class Reports(Source):
         if (part := expelled or next(admitted, None)) is None:
             return None
         return f"{part.file}, line {part.line} {BELONGS_NOT if expelled else BELONGS}"
+
+    def needs_old_states(self, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if counters are totals: these go on across stays, all else within one."""
+        return counters_are_totals(ReportTally.of(counted), options.only)
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""

@@ -529,6 +529,23 @@ class TestMerging:
             stored = pq.read_metadata(writer.directory / joined.directory / file.name)
             assert stored.num_row_groups == 1
 
+    def test_change_of_merged_parts_gets_the_newest_first(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            parts: tuple[Part, ...] = ()
+            for seed in range(4):
+                parts = writer.entry(write(writer, "links", links(7, seed)), parts).parts
+            wanted = [row for seed in (3, 2, 1, 0) for row in links(7, seed).to_pylist()]
+            seen = list[object]()
+
+            def only_newest(rows: pa.RecordBatch) -> pa.RecordBatch:
+                seen.extend(rows.to_pylist())
+                return rows if len(seen) <= 7 else rows.slice(0, 0)
+
+            (joined,) = writer.merge("links", parts, only_newest)
+            assert seen == wanted
+            assert joined.rows == 7
+
     def test_merged_parts_have_the_rows_that_are_valid(self, tmp_path: Path) -> None:
         """And only files that may have the wanted rows are opened."""
         with writing(tmp_path, "monday") as writer:

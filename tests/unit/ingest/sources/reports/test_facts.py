@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from tests.support.words import tells
+from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.source import Reports
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
@@ -25,7 +26,8 @@ def counted(file: str, times: Iterable[int], outlying: Iterable[int] = ()) -> Ru
 
 
 def judged_anew(before: RunCounts, now: RunCounts) -> str | None:
-    return Reports().find_reversal(Reports().combine_tallies([before, now]), before)
+    both = Reports().combine_tallies([before, now])
+    return Reports().find_reversal(both, before, SourceOptions())
 
 
 def test_counts_survive_json() -> None:

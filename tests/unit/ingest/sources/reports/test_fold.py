@@ -200,3 +200,22 @@ def test_texts_fold_as_plain_python_does(seed: int, monkeypatch: pytest.MonkeyPa
     assert found.tables == expected.tables
     assert found.names == expected.names
     assert found.summary == expected.summary
+
+
+@pytest.mark.parametrize("totals", [False, True])
+def test_states_before_the_last_and_those_of_silent_peers_change_nothing(totals: bool) -> None:
+    def row(kind: RowKind, peer: str, at: int) -> InputRow:
+        record = report(rng, peer, at, None) | {"neighbors": [f"n{at}"]}
+        return InputRow(kind, peer, at, 0, 0, at, None, _text(record))
+
+    rng = Random(7)
+    before, new = RowKind.BEFORE, RowKind.RECORD
+    given = [row(before, "p", 1), row(before, "p", 3), row(new, "p", 4), row(new, "p", 5)]
+    given += [row(new, "q", 2), row(before, "q", 3), row(before, "r", 3), row(new, "s", 4)]
+    fold = ReportFold(FILES, 1, totals=totals)
+    fold.final = 3
+    found = Folded(fold, given, 50)
+    fewer = Folded(fold, [row for row in given if row.peer in "ps" and row.time > 2], 50)
+    assert found.tables == fewer.tables
+    assert found.names == fewer.names
+    assert sum(found.tables["records"].values()) == 2
