@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from vizpub.analytics.step_profile import follow
 from vizpub.ingest.inputs.reader import (
     ROWS,
     InputSplit,
@@ -42,11 +43,11 @@ def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
     """Read and fold the input, given earlier counts. Return the fold and the counts of all
     input.
     """
-    source, files = job.source, job.files
+    source, files, report = job.source, job.files, job.account.report
     splits = number_splits(job.spark, source.splits(files))
 
     def count_first(tally_reader: SplitReader) -> Tallies:
-        rows = read_in_tasks(job.spark, splits, tally_reader)
+        rows = read_in_tasks(job.spark, splits, tally_reader, report=report)
         return [json.loads(row.record) for row in rows.where(f"kind = {RowKind.TALLY:d}").collect()]
 
     source_input = SourceInput(files, job.options, count_first, earlier)
@@ -75,7 +76,7 @@ def _rows_by_peer(
     """Return a frame of the input's rows and the fold that takes it. The rows include the states
     from which an append resumes. All rows of a peer are in one task.
     """
-    spark, states = job.spark, job.states
+    spark, states, report = job.spark, job.states, job.account.report
     if job.small:
 
         def read_everything(only_row: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,13 +87,15 @@ def _rows_by_peer(
 
         return spark.range(0, 1, 1, 1), OrderedFold(row_fold, read_everything)
     tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
-    packs = read_in_tasks(spark, splits, split_reader, partial(pack_rows, parts=tasks), PACKS)
+    pack = partial(pack_rows, parts=tasks)
+    packs = read_in_tasks(spark, splits, split_reader, pack, PACKS, report)
     if states:
 
         def pack_states(share: Sequence[StepInput]) -> Iterator[pa.RecordBatch]:
-            return pack_rows(_rows_of_states(share), tasks)
+            return pack(_rows_of_states(share))
 
-        packs = packs.unionAll(share_items(spark, states, pack_states, PACKS, len(states)))
+        packs_of_states = share_items(spark, states, pack_states, PACKS, len(states), report)
+        packs = packs.unionAll(packs_of_states)
     return packs.repartitionById(tasks, "part"), OrderedFold(row_fold)
 
 
@@ -103,7 +106,8 @@ def _stored_batches(state: StepInput) -> Iterator[pa.RecordBatch]:
 
 def _rows_of_states(states: Iterable[StepInput]) -> Iterator[pa.RecordBatch]:
     """Yield the row with which each peer resumes, from its state after the last append."""
-    for state in chain.from_iterable(map(_stored_batches, states)):
+    batches = chain.from_iterable(map(_stored_batches, states))
+    for state in follow("ingest/folding.py", batches):
         nothing = np.zeros(len(state), np.int64)
         columns = {
             "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),
