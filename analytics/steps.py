@@ -38,6 +38,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.analytics import step_profile
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import measure_versions
 from vizpub.model.columns import Table
@@ -86,6 +87,7 @@ class Step:
     """A text with its header taken apart; or a function, or a fold, of the only table it takes."""
 
     name: str
+    """The file in which it is, such as `ingest/sql/links.sql`."""
     text: str
     makes: str
     by_interval: tuple[str, ...] = ()
@@ -123,7 +125,8 @@ def load_step(name: str, package: str = __package__) -> Step:
     by_interval, by_message, whole = (
         header.get(key, ()) for key in ("by interval", "by message", "whole")
     )
-    return Step(name, text, header["makes"][0], by_interval, by_message, whole)
+    file = f"{package.removeprefix('vizpub.').replace('.', '/')}/sql/{name}.sql"
+    return Step(file, text, header["makes"][0], by_interval, by_message, whole)
 
 
 def view_step(makes: str, text: str) -> Step:
@@ -140,7 +143,11 @@ def _measure(versions: pa.Table, context: TaskContext) -> pa.Table:
 KERNELS = (
     load_step("versions"),
     Step(
-        "kernels", "-- Measure every interval", "measured", whole=("versions",), function=_measure
+        "analytics/snapshots.py",
+        "-- Measure every interval",
+        "measured",
+        whole=("versions",),
+        function=_measure,
     ),
 )
 """The structure of intervals, by the engine `kernels`; others make the table `measured`."""
@@ -177,26 +184,40 @@ def compute_tables(
     """
     definitions = {table.name: table for table in makes}
     takers = Counter(name for step in steps for name in step.takes)
+    queries: dict[str, Step] = {}
+    """Those that are not computed on their own, as only one step takes what they make."""
     with open_database() as database:
         _declare_context(database, context, {*tables, *(step.makes for step in steps)})
         _register_tables(database, steps, tables, context)
         for step in steps:
             if step.function:
-                (name,) = step.takes
-                result = step.function(_batches(database, name).read_all(), context)
+                taken_rows = _taken_rows(database, step, queries)
+                with step_profile.at_work(step.name):
+                    result = step.function(taken_rows.read_all(), context)
+                step_profile.count_table(step.name, (), step.makes, len(result))
                 database.register("/" + step.makes, result)
                 database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
-                continue
-            if step.fold:
-                (name,) = step.takes
-                yield from step.fold(_batches(database, name))
-                continue
-            kind = "TABLE" if step.makes in definitions or takers[step.makes] > 1 else "VIEW"
-            database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
-            if step.makes in definitions:
-                yield from (
-                    (step.makes, rows) for rows in _table_rows(database, definitions[step.makes])
-                )
+            elif step.fold:
+                made_rows = step.fold(_taken_rows(database, step, queries))
+                yield from step_profile.follow(step.name, made_rows)
+            elif step.makes in definitions or takers[step.makes] > 1:
+                create_table(database, step)
+                if step.makes in definitions:
+                    rows = _table_rows(database, definitions[step.makes])
+                    for batch in step_profile.follow(step.name, rows, makes=False):
+                        yield step.makes, batch
+            else:
+                queries[step.makes] = step
+                step_profile.give_query(step.makes, step.takes)
+                database.execute(f"CREATE VIEW {_sql_name(step.makes)} AS {step.text}")
+
+
+def create_table(database: duckdb.DuckDBPyConnection, step: Step, kind: str = "TABLE") -> None:
+    """Compute the table that a text makes."""
+    with step_profile.at_work(step.name):
+        created = database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
+        [(rows,)] = created.fetchall()
+    step_profile.count_table(step.name, step.takes, step.makes, rows)
 
 
 @contextmanager
@@ -274,8 +295,10 @@ def _create_view(
     where: pc.Expression | None,
 ) -> None:
     places = [f"{name}/{number}" for number in range(len(parts))]
-    for place, rows in zip(places, parts, strict=True):
-        database.register(place, rows if where is None else rows.filter(where))
+    chosen = [rows if where is None else rows.filter(where) for rows in parts]
+    for place, rows in zip(places, chosen, strict=True):
+        database.register(place, rows)
+    step_profile.give_table(name, chosen)
     union = " UNION ALL BY NAME ".join(f'FROM "{place}"' for place in places)
     database.execute(f"CREATE VIEW {_sql_name(name)} AS {union}")
 
@@ -290,8 +313,19 @@ def _message_range(
     return first, end
 
 
-def _batches(database: duckdb.DuckDBPyConnection, table: str) -> pa.RecordBatchReader:
-    return database.sql(f"FROM {_sql_name(table)}").to_arrow_reader(_BATCH_ROWS)
+def _taken_rows(
+    database: duckdb.DuckDBPyConnection, step: Step, queries: Mapping[str, Step]
+) -> pa.RecordBatchReader:
+    """The rows of the only table that a function or a fold takes, which may be a query."""
+    (name,) = step.takes
+    query = queries.get(name)
+    maker = (query or step).name
+    if query:
+        step_profile.count_table(maker, query.takes, name, 0)
+    with step_profile.at_work(maker):
+        reader = database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS)
+    rows = step_profile.follow(maker, reader, makes=bool(query), taker=step.name)
+    return reader if rows is reader else pa.RecordBatchReader.from_batches(reader.schema, rows)
 
 
 def _table_rows(database: duckdb.DuckDBPyConnection, definition: Table) -> Iterator[pa.RecordBatch]:

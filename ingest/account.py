@@ -1,7 +1,8 @@
 """Time that an ingest spends, from the start of the program to its end.
 
 Wall time is divided into consecutive parts that add up to the total. Spark runs jobs inside a
-part; the rest of a part is query planning, Python and commits.
+part; the rest of a part is query planning, Python and commits. What the tasks of the jobs do is
+divided by step (vizpub.analytics.step_profile).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psutil
 from py4j.protocol import Py4JError
+from pyspark.accumulators import AccumulatorParam
 
+from vizpub.analytics.step_profile import StepUse, StepUses
 from vizpub.ingest.spark.progress import jobs_since
 from vizpub.model.wording import amount
 
@@ -30,8 +33,6 @@ class AccountPart:
     begin: float
     end: float
     used: ResourceUse | None = None
-    rows: int | None = None
-    """Rows written; null if the part writes none."""
 
 
 class ResourceUse(NamedTuple):
@@ -64,6 +65,19 @@ class SparkJob:
     tasks: int
 
 
+class _Sums(AccumulatorParam[StepUses]):
+    """Adds up what steps used in tasks."""
+
+    def zero(self, value: StepUses) -> StepUses:
+        del value
+        return {}
+
+    def addInPlace(self, value1: StepUses, value2: StepUses) -> StepUses:
+        for step, use in value2.items():
+            value1.setdefault(step, StepUse()).add(use)
+        return value1
+
+
 @dataclass
 class Account:
     """Time that an ingest spends, by part and by Spark job; filled while it runs."""
@@ -73,14 +87,18 @@ class Account:
     called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
     java: psutil.Process | None = None
     """The JVM; while it is set, parts record their resource use."""
+    steps: StepUses = field(default_factory=dict)
+    """What steps used in all tasks together; filled at the end."""
+    report: Callable[[StepUses], None] | None = None
+    """What tasks call with what their steps used; null = they are not profiled."""
 
     def _now(self) -> float:
         now: float = time.time()
         return now - self.called
 
     @contextmanager
-    def part(self, name: str, rows: Callable[[], int | None] = lambda: None) -> Iterator[None]:
-        """Record the block as a part; `rows` is called afterwards and returns the rows written."""
+    def part(self, name: str) -> Iterator[None]:
+        """Record the block as a part."""
         begin, use_at_begin = self._now(), self._measure_use()
         if not self.parts:
             self.parts.append(AccountPart("start of Python", 0.0, begin))
@@ -93,22 +111,26 @@ class Account:
                 if use_at_begin and use_at_end
                 else None
             )
-            self.parts.append(AccountPart(name, begin, end, used, rows()))
+            self.parts.append(AccountPart(name, begin, end, used))
 
     def _measure_use(self) -> ResourceUse | None:
         return ResourceUse.measure(self.java) if self.java else None
 
     @contextmanager
     def watch_jobs(self, spark: SparkSession, *, closely: bool) -> Iterator[None]:
-        """Record the Spark jobs of the block; if `closely`, also the resource use of its parts."""
+        """Record the Spark jobs of the block; if `closely`, also the resource use of its parts and
+        steps.
+        """
         context = spark.sparkContext._jsc.sc()
         if closely and spark._jvm:
             self.java = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
+            sums = spark.sparkContext.accumulator(self.steps, _Sums())
+            self.report = sums.add
         first = context.dagScheduler().numTotalJobs()
         try:
             yield
         finally:
-            self.java = None
+            self.java = self.report = None
             # A signal may have stopped Spark: report what ended the block, not this.
             with suppress(Py4JError, ConnectionError):
                 if store := context.statusStore():  # null where Spark has ended

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from vizpub.analytics.step_profile import follow
 from vizpub.ingest.inputs.reader import (
     ROWS,
     InputSplit,
@@ -43,11 +44,11 @@ def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
     """Read and fold the input, given earlier counts. Return the fold and the counts of all
     input.
     """
-    source, files = job.source, job.files
+    source, files, report = job.source, job.files, job.account.report
     splits = number_splits(job.spark, source.splits(files))
 
     def count_first(tally_reader: SplitReader) -> Tallies:
-        rows = read_in_tasks(job.spark, splits, tally_reader)
+        rows = read_in_tasks(job.spark, splits, tally_reader, report=report)
         return [json.loads(row.record) for row in rows.where(f"kind = {RowKind.TALLY:d}").collect()]
 
     source_input = SourceInput(files, job.options, count_first, earlier)
@@ -76,7 +77,7 @@ def _rows_by_peer(
     """Return a frame of the input's rows and the fold that takes it. The rows include the states
     from which an append resumes. All rows of a peer are in one task.
     """
-    spark, states = job.spark, job.states
+    spark, states, report = job.spark, job.states, job.account.report
     if job.small:
 
         def read_everything(only_row: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,14 +91,16 @@ def _rows_by_peer(
 
         return spark.range(0, 1, 1, 1), OrderedFold(row_fold, read_everything)
     tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
-    packs = read_in_tasks(spark, splits, split_reader, partial(pack_rows, parts=tasks), PACKS)
+    pack = partial(pack_rows, parts=tasks)
+    packs = read_in_tasks(spark, splits, split_reader, pack, PACKS, report)
     if states:
 
         def pack_states(share: Sequence[StepInput]) -> Iterator[pa.RecordBatch]:
             # Where a peer does not report, or has newer states, the fold leaves them out.
-            return pack_rows(chain.from_iterable(map(_rows_of_states, share)), tasks)
+            return pack(chain.from_iterable(map(_rows_of_states, share)))
 
-        packs = packs.unionAll(share_items(spark, states, pack_states, PACKS, len(states)))
+        packs_of_states = share_items(spark, states, pack_states, PACKS, len(states), report)
+        packs = packs.unionAll(packs_of_states)
     return packs.repartitionById(tasks, "part"), OrderedFold(row_fold)
 
 
@@ -113,17 +116,21 @@ def _last_states_of(peers: set[str], states: Sequence[StepInput]) -> Iterator[pa
             yield rows
 
 
+def _stored_batches(states: StepInput) -> Iterator[pa.RecordBatch]:
+    with name_broken_files([states]):
+        yield from states.selected_rows.to_batches()
+
+
 def _rows_of_states(states: StepInput) -> Iterator[pa.RecordBatch]:
     """Yield the rows with which peers resume, from states after an append."""
-    with name_broken_files([states]):
-        for state in states.selected_rows.to_batches():
-            nothing = np.zeros(len(state), np.int64)
-            columns = {
-                "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),
-                "peer": state["peer"],
-                "time": state["interval"].cast(pa.int64()),
-                **{"rank": nothing, "file": nothing.astype(np.int32), "line": nothing},
-                "reason": pa.nulls(len(state), pa.string()),
-                "record": state["record"],
-            }
-            yield pa.record_batch(columns, ROWS)
+    for state in follow("ingest/folding.py", _stored_batches(states)):
+        nothing = np.zeros(len(state), np.int64)
+        columns = {
+            "kind": pa.array(np.full(len(state), RowKind.BEFORE, np.int8)),
+            "peer": state["peer"],
+            "time": state["interval"].cast(pa.int64()),
+            **{"rank": nothing, "file": nothing.astype(np.int32), "line": nothing},
+            "reason": pa.nulls(len(state), pa.string()),
+            "record": state["record"],
+        }
+        yield pa.record_batch(columns, ROWS)

@@ -311,7 +311,7 @@ class Job:
             name: OutputTable(self.writer.fresh_directory(name_of(name)), schema)
             for name, schema in tables.items()
         }
-        result = write_tables(rows, fold, self.writer.place, places)
+        result = write_tables(rows, fold, self.writer.place, places, self.account.report)
         entries = {
             name_of(name): self._entry(name_of(name), place, result.files[name])
             for name, place in places.items()

@@ -327,7 +327,7 @@ class _StageWatch:
     def __call__(self, stage: str) -> Iterator[None]:
         step, earlier = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
         with (
-            self.account.part(stage, lambda: sum(self._rows(earlier).values())),
+            self.account.part(stage),
             self.journal.stage(stage, lambda: self._rows(earlier)),
             report_failed_tasks(self.spark, self._log_failure),
             watch_progress(self.spark, step, self.progress),

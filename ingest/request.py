@@ -51,7 +51,7 @@ class IngestRequest:
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
     profile: bool = False
-    """Record processor time and memory, too."""
+    """Record processor time, memory, and what each step uses, too."""
 
     def __post_init__(self) -> None:
         """Raises: UseError for options that exclude each other, and an invalid run name."""

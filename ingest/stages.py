@@ -165,7 +165,7 @@ def _make_periods(job: Job) -> None:
         makes.append(REJECTIONS)
     stays_text = "FROM presence" if "presence" in job.observed_tables.known_tables else _EVERYBODY
     stay_tables = ("presence",) if "presence" in job.observed_tables.known_tables else ("peers",)
-    stay = Step("stays", stays_text, "stays", whole=stay_tables)
+    stay = Step("ingest/stages.py", stays_text, "stays", whole=stay_tables)
     texts = (ingest_step(name) for name in ("mine", *_TEXTS))
     job.make_tables([*_observing_steps(job), stay, *texts], makes, _blocks_of_parts(job))
 
@@ -216,7 +216,9 @@ def _make_messages(job: Job) -> None:
         own=job.measuring.measures.own,
         rejections_known="rejections" in job.tables,
     )
-    followed = Step("messages", "", "", whole=("message_rows",), fold=follow)
+    followed = Step(
+        "analytics/messages/message_fold.py", "", "", whole=("message_rows",), fold=follow
+    )
     chosen = [ingest_step("publications"), ingest_step("message_rows"), followed]
     earlier = job.base.arrival_capabilities if job.base else None
 

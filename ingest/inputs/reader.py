@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from vizpub.analytics.step_profile import StepUses, follow
 from vizpub.ingest.inputs.files import InputFile, locate
 from vizpub.ingest.tasks.items import map_items, share_items
 from vizpub.model.sizes import format_size
@@ -133,20 +134,24 @@ def read_in_tasks(
     split_reader: SplitReader,
     transform: BatchTransform = iter,
     columns: str = RECORDS,
+    report: Callable[[StepUses], None] | None = None,
 ) -> DataFrame:
-    """Return a lazy frame of the rows of all splits (RECORDS), unordered, after `transform`."""
+    """Return a lazy frame of the rows of all splits (RECORDS), unordered, after `transform`. Tasks
+    `report` what their steps used; null = without a profile.
+    """
 
     def read_share(share: Sequence[InputSplit]) -> Iterator[pa.RecordBatch]:
         return transform(rows_of_splits(share, split_reader))
 
-    return share_items(spark, splits, read_share, columns)
+    return share_items(spark, splits, read_share, columns, report=report)
 
 
 def rows_of_splits(
     splits: Iterable[InputSplit], split_reader: SplitReader
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of splits, with the columns RECORDS."""
-    return (rows for split in splits for rows in as_batches(split_reader(split)))
+    batches = (rows for split in splits for rows in as_batches(split_reader(split)))
+    return iter(follow("ingest/inputs/reader.py", batches))
 
 
 def line_splits(

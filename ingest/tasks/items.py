@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+
+from vizpub.analytics.step_profile import StepUses, profile_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +27,10 @@ def share_items(
     work: Callable[[Sequence[_T]], Iterator[pa.RecordBatch]],
     columns: str,
     tasks: int | None = None,
+    report: Callable[[StepUses], None] | None = None,
 ) -> DataFrame:
     """Return a lazy frame of the rows, with these columns, that `work` makes of the share of a
-    task.
+    task. Tasks `report` what their steps used; null = without a profile.
     """
     count = tasks or min(len(items), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
 
@@ -35,7 +39,8 @@ def share_items(
             # Neighbours are often alike, such as the splits of one large file.
             yield from work(items[number::count])
 
-    return spark.range(0, count, 1, count).mapInArrow(work_in_task, columns)
+    profiled = partial(profile_task, work=work_in_task, report=report)
+    return spark.range(0, count, 1, count).mapInArrow(profiled, columns)
 
 
 def map_items(spark: SparkSession, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from vizpub.analytics.step_profile import at_work, follow
 from vizpub.analytics.steps import open_database
 from vizpub.ingest.inputs.reader import ROWS, BatchTransform
 from vizpub.ingest.tasks.sink import Fold
@@ -22,10 +23,18 @@ PACKS = "part int, rows binary"
 """Columns of packs: rows of one part, as an Arrow stream."""
 _FORMAT = pa.ipc.IpcWriteOptions(compression="lz4")
 _AT_ONCE = 1 << 13
+_FOLD = "ingest/tasks/fold.py"
+_PACK, _SORT = ("ingest/tasks/packs.py:" + name for name in ("pack_rows", "OrderedFold"))
 
 
 def pack_rows(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
     """Pack rows (RECORDS) by the part to which their key belongs."""
+    return iter(
+        follow(_PACK, _pack_batches(follow(_PACK, batches, makes=False, taker=_PACK), parts))
+    )
+
+
+def _pack_batches(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         keys = batch["peer"].dictionary_encode()
         hashes = [crc32((key or "").encode()) % parts for key in keys.dictionary.to_pylist()]
@@ -66,9 +75,12 @@ class OrderedFold(NamedTuple):
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield (table name, rows) pairs."""
         with open_database() as database:
-            database.register("rows", pa.RecordBatchReader.from_batches(ROWS, self.rows(batches)))
-            ordered = database.sql("FROM rows ORDER BY peer, time, rank, file, line")
-            yield from self.fold(ordered.to_arrow_reader(_AT_ONCE))
+            rows = follow(_SORT, self.rows(batches), makes=False, taker=_SORT)
+            database.register("rows", pa.RecordBatchReader.from_batches(ROWS, rows))
+            with at_work(_SORT):
+                ordered = database.sql("FROM rows ORDER BY peer, time, rank, file, line")
+                reader = ordered.to_arrow_reader(_AT_ONCE)
+            yield from follow(_FOLD, self.fold(follow(_SORT, reader, taker=_FOLD)))
 
     def summary(self) -> str | None:
         """Return the summary of the fold."""

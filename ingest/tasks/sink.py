@@ -8,7 +8,7 @@ committer is needed, and nothing has to be read back after it is written.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from vizpub.analytics.step_profile import StepUses, at_work, count_rows, profile_task
 from vizpub.runstore import durable
 from vizpub.runstore.integrity import describe_file, stored_schema
 from vizpub.runstore.manifest import StoredFile
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _WRITTEN = "table string, file string, summary string"
+_SINK = "ingest/tasks/sink.py"
 
 
 _Files = tuple[StoredFile, ...]
@@ -102,12 +104,18 @@ class _Sink:
 
 
 def write_tables(
-    rows: DataFrame, fold: Fold, place: RunPlace, tables: Mapping[str, OutputTable]
+    rows: DataFrame,
+    fold: Fold,
+    place: RunPlace,
+    tables: Mapping[str, OutputTable],
+    report: Callable[[StepUses], None] | None = None,
 ) -> _WriteResult:
-    """Fold the rows of each partition into files of the tables of a run, in one Spark job."""
+    """Fold the rows of each partition into files of the tables of a run, in one Spark job. Tasks
+    `report` what their steps used; null = without a profile.
+    """
     directories = _below(place, tables)
     into_files = partial(_fold_into_files, fold=fold, place=place, directories=directories)
-    folded = rows.mapInArrow(into_files, _WRITTEN)
+    folded = rows.mapInArrow(partial(profile_task, work=into_files, report=report), _WRITTEN)
     files: dict[str, list[StoredFile]] = {name: [] for name in tables}
     summaries = []
     for row in folded.collect():
@@ -144,8 +152,11 @@ def _fold_into_files(
 ) -> Iterator[pa.RecordBatch]:
     sink = _Sink(place, directories)
     for name, rows in fold(batches):
-        sink.write(name, rows)
-    results = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
+        with at_work(_SINK):
+            sink.write(name, rows)
+        count_rows(_SINK, len(rows), len(rows))
+    with at_work(_SINK):
+        results = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
     if (summary := fold.summary()) is not None:
         results.append({"summary": summary})
     columns = [(name, pa.string()) for name in ("table", "file", "summary")]

@@ -211,7 +211,7 @@ class IngestOptions(LoadOptions):
         bool,
         typer.Option(
             "--profile",
-            help="Show time, processor time, rows and memory of each stage.",
+            help="Show time, processor time and memory of each stage, and of each step also rows.",
             rich_help_panel=RARE,
         ),
     ] = False
@@ -258,7 +258,7 @@ def ingest(
     if outcome.already_complete:
         settings.say(f"run '{run}' {ALREADY}")
     show_ingested(outcome.run, output, settings)
-    for line in _account_lines(outcome.account) if options.profile else ():
+    for line in profile_lines(outcome.account) if options.profile else ():
         settings.say(line)
     if not outcome.already_complete:
         settings.say(outcome.account.summary_line())
@@ -339,18 +339,25 @@ def _request(
 _JOBS_SHOWN = 5
 
 
-def _account_lines(account: Account) -> Iterator[str]:
-    """A line for each part of the ingest, then the longest jobs."""
-    head = ("seconds", "in jobs", "processor s", "tasks", "rows", "memory MB")
-    yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>12}{:>11}".format("", *head)
+def profile_lines(account: Account) -> Iterator[str]:
+    """A line for each part of the ingest, then for each step in tasks, then the longest jobs."""
+    head = ("seconds", "in jobs", "processor s", "tasks", "memory MB")
+    yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>11}".format("stage", *head)
     for part, in_jobs, tasks in account.part_lines():
         used = part.used
         processors = f"{used.seconds:.2f}" if used else "-"
         memory = f"{used.resident / 1e6:,.0f}" if used else "-"
-        rows = "-" if part.rows is None else f"{part.rows:,}"
         yield (
             f"{part.name:18}{part.end - part.begin:9.2f}{in_jobs:9.2f}{processors:>13}"
-            f"{tasks:7}{rows:>12}{memory:>11}"
+            f"{tasks:7}{memory:>11}"
+        )
+    columns = ("seconds", "processor s", "tasks", "rows in", "rows out", "memory MB")
+    yield "{:47}{:>9}{:>13}{:>7}{:>13}{:>13}{:>11}".format("step in tasks", *columns)
+    for name, step in sorted(account.steps.items(), key=lambda named: -named[1].seconds):
+        memory = f"{step.peak / 1e6:,.0f}" if step.peak else "-"
+        yield (
+            f"{name:47}{step.seconds:9.3f}{step.processor_seconds:13.3f}{step.tasks:7}"
+            f"{step.rows_in:13,}{step.rows_out:13,}{memory:>11}"
         )
     for job in account.longest_jobs(_JOBS_SHOWN):
         seconds = job.end - job.begin

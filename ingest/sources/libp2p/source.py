@@ -44,7 +44,7 @@ from vizpub.model.clock import Clock
 
 _BINARY = "protobuf"
 _STAYS = Step(
-    "stays",
+    "ingest/sources/libp2p/presence.py",
     "",
     "observed/stays",
     whole=("whole/peers",),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics import steps
+from vizpub.analytics import step_profile, steps
+from vizpub.analytics.steps import Step
 from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.folded import CARRIED, GAUGES, OBSERVED, PERIOD
 from vizpub.ingest.sources.reports.facts import COUNTERS, ReportTally
@@ -104,13 +106,6 @@ class ReportFold(RowFold):
         self, batches: Iterable[pa.RecordBatch]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Take all rows, some peers at a time; see RowFold."""
-        names = (
-            *("reports", "stays", "counters", "kinds"),
-            *("copies_sent", "copies_received", "listed"),
-        )
-        texts = {name: _step_text(name) for name in names}
-        texts["counted"] = _step_text("increases") if self.totals else "FROM counters"
-        texts |= {name: _step_text(name) for name in ("measured", "tallies")}
         with steps.open_database() as database:
             database.execute(f"SET VARIABLE gap_tolerance = {self._gap_tolerance}")
             database.execute(f"SET VARIABLE totals = {self.totals}")
@@ -118,8 +113,9 @@ class ReportFold(RowFold):
             for rows in self._of_whole_peers(batches):
                 if len(chosen := self._choose(rows)):
                     database.register("rows", chosen)
-                    for name, text in texts.items():
-                        database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
+                    step_profile.give_table("rows", [chosen])
+                    for step in _first_steps(self.totals):
+                        steps.create_table(database, step, "OR REPLACE TEMP TABLE")
                     self._count(database)
                     yield from with_names(_make_tables(database))
                 yield from self._tables.take_full()
@@ -241,38 +237,52 @@ def _in_use(rows: pa.Table, is_new: Bools) -> Bools:
 
 def _make_tables(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of the tables that are made from the reports at hand."""
-    from vizpub.ingest.sources.reports.held import find_periods  # numba, which tasks alone need
+    with step_profile.at_work(_HELD):
+        # Numba, which tasks alone need.
+        from vizpub.ingest.sources.reports.held import find_periods
 
-    stay_rows = _query(database, "FROM stays ORDER BY row")
+        stay_rows = _query(database, "FROM stays ORDER BY row")
     for field, (table, meaning) in _LISTS.items():
-        texts = _query(database, _LIST_TEXTS.format(field=field))["text"].combine_chunks()
-        encoded = texts.dictionary_encode()  # peers repeat their lists
-        database.register("texts", pa.table({"text": encoded.dictionary}))
-        lists = _query(database, _ENTRIES)["entries"].combine_chunks()
-        list_of_row = np.array(encoded.indices.fill_null(-1).to_numpy())
-        held = find_periods(lists, list_of_row, meaning, stay_rows, TABLES[table])
+        with step_profile.at_work(_HELD):
+            texts = _query(database, _LIST_TEXTS.format(field=field))["text"].combine_chunks()
+            encoded = texts.dictionary_encode()  # peers repeat their lists
+            database.register("texts", pa.table({"text": encoded.dictionary}))
+            lists = _query(database, _ENTRIES)["entries"].combine_chunks()
+            list_of_row = np.array(encoded.indices.fill_null(-1).to_numpy())
+            held = find_periods(lists, list_of_row, meaning, stay_rows, TABLES[table])
+        step_profile.count_rows(_HELD, len(stay_rows), len(held))
         yield from ((table, rows) for rows in held.to_batches() if len(rows))
-    for table, text in _FINAL_TEXTS.items():
-        columns = ", ".join(f'"{name}"' for name in TABLES[table].names)
-        rows_of_table = _query(database, f"SELECT {columns} FROM ({text})").cast(TABLES[table])
-        yield from ((table, rows) for rows in rows_of_table.to_batches() if len(rows))
+    for step in _LAST_STEPS:
+        columns = ", ".join(f'"{name}"' for name in TABLES[step.makes].names)
+        with step_profile.at_work(step.name):
+            made = _query(database, f"SELECT {columns} FROM ({step.text})").cast(TABLES[step.makes])
+        step_profile.count_table(step.name, step.takes, step.makes, len(made))
+        yield from ((step.makes, rows) for rows in made.to_batches() if len(rows))
 
 
-def _step_text(name: str) -> str:
-    return steps.load_step(name, __package__).text
+def _load_steps(*names: str) -> tuple[Step, ...]:
+    return tuple(steps.load_step(name, __package__) for name in names)
 
 
-_FINAL_TEXTS = {
-    "traffic": "FROM measured",
-    **{
-        name: _step_text(name)
-        for name in (
-            *("peers", "presence", "attributes", "control", "gauges", "unreported"),
-            *("publications", "receptions", CARRIED),
-        )
-    },
-}
-"""Texts that make folded tables, by table."""
+@cache
+def _first_steps(totals: bool) -> tuple[Step, ...]:
+    """Return the steps whose tables others take, in order."""
+    counters = Step(_HERE, "FROM counters", "counted", whole=("counters",))
+    return (
+        *_load_steps("reports", "stays", "counters", "kinds"),
+        *_load_steps("copies_sent", "copies_received", "listed"),
+        *(_load_steps("increases") if totals else [counters]),
+        *_load_steps("measured", "tallies"),
+    )
+
+
+_HERE, _HELD = (f"ingest/sources/reports/{module}.py" for module in ("fold", "held"))
+_LAST_STEPS = (
+    Step(_HERE, "FROM measured", "traffic", whole=("measured",)),
+    *_load_steps("peers", "presence", "attributes", "control", "gauges", "unreported"),
+    *_load_steps("publications", "receptions", CARRIED),
+)
+"""Those that make folded tables."""
 
 
 def _filter_rows(chosen: Bools, rows: pa.Table, *columns: Any) -> tuple[Any, ...]:
