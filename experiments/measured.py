@@ -22,8 +22,9 @@ import pyarrow as pa
 from vizpub.experiments.formatting import estimate_text
 from vizpub.experiments.groups import WHOLE, Share
 from vizpub.experiments.results import estimate_difference, estimate_term
-from vizpub.experiments.workers import worker_pool
+from vizpub.experiments.workers import WORKER_BYTES, worker_pool
 from vizpub.model.progress import Progress, silent
+from vizpub.simulators.engine.costs import Costs
 
 if TYPE_CHECKING:
     from vizpub.analytics.comparison.estimates import Estimate
@@ -55,6 +56,11 @@ class MeasuringRequest:
     processes: int = os.cpu_count() or 2
     progress: Progress = silent
 
+    def costs(self, processor_s: float, alone_s: float = 0, more_bytes: int = 0) -> Costs:
+        """The costs of processor seconds that all processes share, then of those of one alone."""
+        seconds = processor_s / self.processes + alone_s
+        return Costs(seconds, self.processes * WORKER_BYTES + more_bytes)
+
 
 @dataclass(frozen=True)
 class MeasuredExperiment:
@@ -67,6 +73,8 @@ class MeasuredExperiment:
     cases: Callable[[str, int | None], Sequence[Any]]
     """Lists the cases of a scale, with so many seeds or the scale's own."""
     describe_cases: Callable[[str], Iterable[str]]
+    estimate: Callable[[MeasuringRequest], Costs]
+    """Estimates the costs of what was not measured before."""
     make_report: Callable[[MeasuringRequest], ExperimentReport]
 
     def describe(self, scale: str) -> Iterator[str]:
@@ -103,6 +111,11 @@ class MeasuredFile(Generic[_Case, _Row]):
 
     def _content(self) -> bytes:
         return self.path.read_bytes() if self.path.exists() else b""
+
+    def list_missing(self, cases: Sequence[_Case], request: MeasuringRequest) -> list[_Case]:
+        """The cases that are to be measured."""
+        rows = {} if request.again else self.read_rows()
+        return [case for case in cases if case not in rows]
 
     def complete(
         self,

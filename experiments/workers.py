@@ -14,6 +14,8 @@ from typing import TypeVar
 
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
+WORKER_BYTES = 240_000_000
+"""Of a process with numba and scipy that measures something small, as measured."""
 _LOOK_S = 0.5
 
 

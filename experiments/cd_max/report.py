@@ -23,6 +23,7 @@ from vizpub.experiments.cd_max.judging import (
 from vizpub.experiments.cd_max.measuring import (
     LAWS,
     Axis,
+    estimate,
     measure_cases,
     overlay_cases,
 )
@@ -149,7 +150,7 @@ def report_on(
 
 
 EXPERIMENT = MeasuredExperiment(
-    TITLE, _ABOUT, _SOURCE, _NOTES, overlay_cases, describe_cases, make_report
+    TITLE, _ABOUT, _SOURCE, _NOTES, overlay_cases, describe_cases, estimate, make_report
 )
 
 

@@ -117,9 +117,13 @@ def _ms(time_us: float | None) -> float | None:
     return None if time_us is None else time_us / 1000
 
 
+def measured_file(request: MeasuringRequest) -> MeasuredFile[Case, CaseResult]:
+    """The file of the cases that were measured."""
+    return MeasuredFile(request.out / "measured.jsonl", Case, CaseResult)
+
+
 def measure_cases(cases: Sequence[Case], request: MeasuringRequest) -> list[CaseResult]:
     """Measure the cases that were not measured before, in processes."""
-    file = MeasuredFile(request.out / "measured.jsonl", Case, CaseResult)
-    return file.complete_in_processes(
+    return measured_file(request).complete_in_processes(
         cases, measure_case, lambda case: f"{case.assignment}, {case.mapping}", request
     )

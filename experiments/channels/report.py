@@ -20,6 +20,7 @@ from vizpub.experiments.channels.measuring import (
     CaseResult,
     list_cases,
     measure_cases,
+    measured_file,
 )
 from vizpub.experiments.claims import (
     JudgedClaim,
@@ -40,6 +41,7 @@ from vizpub.experiments.report import ExperimentReport, claims_table
 from vizpub.experiments.results import subtract_estimates
 from vizpub.simulators.channels.liftoff import THRESHOLD
 from vizpub.simulators.channels.parameters import MAPPINGS, READINGS
+from vizpub.simulators.engine.costs import Costs
 
 TITLE = "Broadcast channels: assignments, mappings and schedulers (Bose 1999)"
 _ABOUT = """
@@ -184,6 +186,13 @@ def describe_cases(scale: str) -> Iterator[str]:
     yield f"runs: {len(cases)} searches; about {processor_time} of processor time, 1 MB kept"
 
 
+def estimate(request: MeasuringRequest) -> Costs:
+    """Estimate the searches that are missing."""
+    cases = list_cases(request.scale, request.seeds)
+    missing = measured_file(request).list_missing(cases, request)
+    return request.costs(_SEARCH_S[request.scale] * len(missing))
+
+
 def make_report(request: MeasuringRequest) -> ExperimentReport:
     """Measure the channels in the compiled pipeline, in processes."""
     rows = measure_cases(list_cases(request.scale, request.seeds), request)
@@ -226,7 +235,7 @@ def report_on(
 
 
 EXPERIMENT = MeasuredExperiment(
-    TITLE, _ABOUT, _SOURCE, _NOTES, list_cases, describe_cases, make_report
+    TITLE, _ABOUT, _SOURCE, _NOTES, list_cases, describe_cases, estimate, make_report
 )
 
 

@@ -27,7 +27,7 @@ from vizpub.experiments.gossip.judging import (
     histogram_points,
     judge_claims,
 )
-from vizpub.experiments.gossip.measuring import measure_networks
+from vizpub.experiments.gossip.measuring import estimate, measure_networks
 from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
@@ -111,7 +111,7 @@ def report_on(results: GossipResults, scale: str) -> ExperimentReport:
 
 
 EXPERIMENT = MeasuredExperiment(
-    TITLE, _ABOUT, _SOURCE, _NOTES, network_cases, describe_cases, make_report
+    TITLE, _ABOUT, _SOURCE, _NOTES, network_cases, describe_cases, estimate, make_report
 )
 
 

@@ -19,8 +19,13 @@ from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.engine.costs import Costs
 from vizpub.simulators.world.subscriptions import UniformWorkload, Workload, ZipfWorkload
 
+_SUBSCRIPTION_S, _SUBSCRIPTION_BYTES = 4e-6, 150
+"""Measured with 100,000 to 3 million subscriptions; those of a workload that is not drawn at once
+take more.
+"""
 _ROWS = 100_000
 """Reports in a row group, the unit in which they are read."""
 
@@ -37,6 +42,12 @@ class WrittenOverlay:
     """Seconds for subscriptions, centres and the file."""
     constructing: float
     writing: float
+
+
+def parquet_costs(peers: int, workload: Workload) -> Costs:
+    """Estimate the costs of `write_parquet`; files and other workloads count as ten topics each."""
+    subscriptions = peers * getattr(workload, "subscriptions_", 10)
+    return Costs(subscriptions * _SUBSCRIPTION_S, subscriptions * _SUBSCRIPTION_BYTES)
 
 
 def write_parquet(

@@ -201,6 +201,7 @@ class Gm(Constructed):
     """Greedy merge: few edges, any diameter (Chockler et al. 2007)."""
 
     algorithm = "gm"
+    growth = 2
 
 
 class CdOda(Constructed):

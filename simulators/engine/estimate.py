@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import psutil
 
 from vizpub.model.errors import InputError, UseError
 from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.engine.costs import Costs
 from vizpub.simulators.engine.plan import Plan, make_plan
 from vizpub.simulators.engine.simulation import RunningSimulation
 
@@ -19,38 +20,32 @@ _PEERS, _BUDGET_S = 2_000, 4.0
 """Peers of a simulation that is tried, and processor seconds for all that are tried."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Time and memory of simulations of which some go on at the same time."""
-
-    seconds: float
-    memory_bytes: int
-
-
 def is_much(plans: Sequence[Plan]) -> bool:
     """Return True if the simulations are worth an estimate."""
-    return sum(plan.world.peers * plan.world.intervals for plan in plans) >= NOTICED
+    weights = (plan.world.peers**plan.growth * plan.world.intervals for plan in plans)
+    return bool(sum(weights) >= NOTICED)
 
 
-def estimate(plans: Sequence[Plan], at_once: int) -> Estimate:
+def estimate(plans: Sequence[Plan], at_once: int) -> Costs:
     """Estimate what the simulations take together.
 
     The beginning of one simulation of each setting is tried, with fewer peers if there are many.
-    Its time is taken to grow with the peers that are up, interval by interval, and its memory with
-    all peers. Publications later on, and state that grows, cost more than that.
+    Its time is taken to grow with the peers that are up, interval by interval, and with their
+    number by the system's `growth`; its memory with all peers. Publications later on, and state
+    that grows, cost more than that.
     """
     settings = {replace(plan, seed=0): plan for plan in plans}
     budget_s = _BUDGET_S / len(settings)
     tried = {setting: _estimate_one(plan, budget_s) for setting, plan in settings.items()}
     each = [tried[replace(plan, seed=0)] for plan in plans]
     at_once = min(at_once, len(plans))
-    return Estimate(
+    return Costs(
         max(*(one.seconds for one in each), sum(one.seconds for one in each) / at_once),
         sum(sorted((one.memory_bytes for one in each), reverse=True)[:at_once]),
     )
 
 
-def _estimate_one(plan: Plan, budget_s: float) -> Estimate:
+def _estimate_one(plan: Plan, budget_s: float) -> Costs:
     small = replace(plan, world=replace(plan.world, peers=min(plan.world.peers, _PEERS)))
     try:
         estimated = _try_out(small, budget_s)
@@ -60,16 +55,17 @@ def _estimate_one(plan: Plan, budget_s: float) -> Estimate:
         small = replace(small, world=replace(small.world, intervals=plan.world.intervals))
         estimated = _try_out(small, budget_s)
     factor = plan.world.peers / small.world.peers
-    return Estimate(estimated.seconds * factor, round(estimated.memory_bytes * factor))
+    seconds = estimated.seconds * factor**plan.growth
+    return Costs(seconds, round(estimated.memory_bytes * factor))
 
 
-def _try_out(plan: Plan, budget_s: float) -> Estimate:
-    """Simulate as many intervals as the budget allows; peers join in the first, which is not
-    counted, and may take longer.
+def _try_out(plan: Plan, budget_s: float) -> Costs:
+    """Simulate as many intervals as the budget allows; peers join in the first, which may take
+    longer, and counts once.
     """
     resident, setting = psutil.Process().memory_info().rss, plan.world.setting
     running, until_us = RunningSimulation(plan), 0
-    begun, from_us, seconds = time.process_time(), 0, 0.0
+    begun, from_us, joining, seconds = time.process_time(), 0, 0.0, 0.0
     spared_s = 4 * budget_s
     for interval in range(setting.intervals):
         # An interval may be long: its first parts tell.
@@ -83,10 +79,11 @@ def _try_out(plan: Plan, budget_s: float) -> Estimate:
         for _ in running.lines.take(interval, running.system):
             pass
         if interval == 0:
+            joining, seconds = time.process_time() - begun, 0.0
             begun, from_us, spared_s = time.process_time(), until_us, budget_s
     memory = max(psutil.Process().memory_info().rss - resident, 0)
-    whole, tried = _time_up(plan, 0, setting.duration_us), _time_up(plan, from_us, until_us)
-    return Estimate(seconds * whole / max(tried, 1), memory)
+    left, tried = (_time_up(plan, from_us, end) for end in (setting.duration_us, until_us))
+    return Costs(joining + seconds * left / max(tried, 1), memory)
 
 
 def _time_up(plan: Plan, from_us: int, to_us: int) -> int:

@@ -220,6 +220,8 @@ class System(ABC):
     """The layers of its links."""
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Parameters of the world that have another default for it."""
+    growth: ClassVar[float] = 1
+    """The power of the number of peers that its time grows with, for estimates."""
 
     @classmethod
     def workload(cls, parameters: Any, peers: int, seed: int) -> OwnWorkload | None:

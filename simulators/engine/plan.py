@@ -161,6 +161,11 @@ class Plan:
         return system_named(self.system).make.layers
 
     @property
+    def growth(self) -> float:
+        """The power of the number of peers that the time of the system grows with."""
+        return system_named(self.system).make.growth
+
+    @property
     def own_workload(self) -> OwnWorkload | None:
         """Subscriptions and publications that the system brings; null = the world's."""
         return system_named(self.system).make.workload(self.parameters, self.world.peers, self.seed)

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
+from vizpub.simulators.engine.costs import Costs
 from vizpub.simulators.world.routers import Link, RouterNetwork
 
 WAYS = ("overlay", "unicast", "multicast")
+_COPY_S, _COPY_BYTES = 1.4e-5, 30
+"""Of a copy in the overlay, measured with 200 to 4,000 peers; a ratio of delays is kept of each."""
 
 
 _Load = tuple[int, int, int, int]
@@ -75,6 +78,11 @@ def compare_ways(routers: RouterNetwork, spreads: Iterable[Spread]) -> list[WayC
             WayCost(way, links, copies, of_peers, of_routers, *stretch.get(way, (1.0, 1.0)))
         )
     return costs
+
+
+def stress_costs(copies: float) -> Costs:
+    """Estimate the costs of comparing messages with so many copies in all."""
+    return Costs(copies * _COPY_S, round(copies * _COPY_BYTES))
 
 
 def _load(stress: Counter[Link]) -> _Load:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.costs import confirm_costs
 from vizpub.cli.commands.lab.options import MOST_RUNS
 from vizpub.cli.commands.lab.simulate import CHANNELS, simulation_of
 from vizpub.cli.groups import LazyGroup, command_group
-from vizpub.cli.options import Output, comma_list
+from vizpub.cli.options import Output, Yes, comma_list
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, figure_format, show_rows, write_figure
 from vizpub.model.errors import UseError
+from vizpub.simulators.engine.parameters import MOST, MOST_PEERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +46,16 @@ vizpub lab channels gdfr --mappings all --figure gdfr.png
 
 @dataclass(frozen=True)
 class _DrawOptions:
-    """Number of peers, and seed of the draw."""
+    """Number of peers, seed of the draw, and whether to ask before much work."""
 
     peers: Annotated[
-        int, typer.Option(metavar="N", min=3, help="The server, the channels and the clients.")
+        int,
+        typer.Option(
+            metavar="N", min=3, max=MOST_PEERS, help="The server, the channels and the clients."
+        ),
     ] = 100
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) draw.")] = 1
+    yes: Yes = False
 
     def layout(self, parameters: ChannelParameters, more: int = 0) -> ChannelLayout:
         """The layout of the seed, or of one `more` after it. Raises: UseError."""
@@ -66,7 +73,7 @@ class _LoadOptions:
         typer.Option(metavar="A,B,…", help="Compare these mappings, or all (default: --mapping)."),
     ] = None
     updates: Annotated[
-        int, typer.Option(metavar="N", min=1000, help="Page updates of each run.")
+        int, typer.Option(metavar="N", min=1000, max=MOST, help="Page updates of each run.")
     ] = 200_000
 
     def of(self, parameters: ChannelParameters) -> list[ChannelParameters]:
@@ -99,9 +106,12 @@ def mapping(settings: Settings, parameters: Any, draw: _DrawOptions, output: Out
     vizpub lab channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
     ```
     """
+    from vizpub.simulators.channels.costs import channel_costs
     from vizpub.simulators.channels.liftoff import analyze_mapping
 
-    loads = analyze_mapping(draw.layout(parameters))
+    layout = draw.layout(parameters)
+    confirm_costs(settings, "the mapping takes", channel_costs([layout], 0, 0), yes=draw.yes)
+    loads = analyze_mapping(layout)
     rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in loads]
     show_rows(
         OutputRows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings
@@ -149,14 +159,18 @@ def measure(
     vizpub lab channels measure --coalesce --of client -f csv
     ```
     """
+    from vizpub.simulators.channels.costs import channel_costs
     from vizpub.simulators.channels.running import run
     from vizpub.simulators.engine.parameters import us
 
     chosen = load.of(parameters)
+    layouts = [draw.layout(one) for one in chosen]
+    costs = channel_costs(layouts, load.updates, 1)
+    confirm_costs(settings, "the runs take", costs, yes=draw.yes)
     columns, rows_of = _ROWS[subject.of]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
-        layout = draw.layout(one)
+        layout = draw.layout(one)  # anew, as a layout keeps what it has drawn
         updates = layout.draw_updates(load.updates, us(one.gap))
         measurement = run(layout, updates, apart=subject.of is _RowKind.client)
         rows += [(one.mapping, *row) for row in rows_of(measurement)]
@@ -209,6 +223,7 @@ class _SearchOptions:
         typer.Option(
             metavar="COPIES",
             min=0.0001,
+            max=MOST,
             help="Overloaded means that it leaves more copies than this per time of a transmission "
             "(GDFR in that unit; the paper says: a small threshold).",
         ),
@@ -235,15 +250,19 @@ def utal(
     vizpub lab channels utal --mappings all --seeds 5 --profile clustered:2,size=5
     ```
     """
+    from vizpub.simulators.channels.costs import SEARCH_RUNS, channel_costs
     from vizpub.simulators.channels.liftoff import liftoff
 
     chosen = load.of(parameters)
+    layouts = [draw.layout(one, more) for one in chosen for more in range(search.seeds)]
+    costs = channel_costs(layouts, load.updates, SEARCH_RUNS)
+    confirm_costs(settings, "the searches take", costs, yes=draw.yes)
     rows = []
-    for one in chosen:
-        for more in range(search.seeds):
-            point = liftoff(draw.layout(one, more), load.updates, search.threshold)
-            gaps = (_ms(point.gap_us), _ms(point.predicted_us))
-            rows.append((one.mapping, draw.seed + more, *gaps, *_measures(point.at)))
+    for layout in layouts:
+        # A layout keeps what it has drawn, so a copy draws.
+        point = liftoff(replace(layout), load.updates, search.threshold)
+        gaps = (_ms(point.gap_us), _ms(point.predicted_us))
+        rows.append((layout.parameters.mapping, layout.seed, *gaps, *_measures(point.at)))
     columns = ("mapping", "seed", "utal_ms", "predicted_ms", *_MEASURES)
     show_rows(OutputRows(columns, rows), output, settings)
     settings.say(
@@ -271,7 +290,9 @@ def _measures(at: ChannelMeasurement | None) -> tuple[float | None, ...]:
 class _RateOptions:
     """Update rates to run, and their figure."""
 
-    steps: Annotated[int, typer.Option(metavar="N", min=2, help="Number of update rates.")] = 25
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=2, max=1000, help="Number of update rates.")
+    ] = 25
     figure: Annotated[
         Path | None,
         typer.Option(
@@ -299,12 +320,16 @@ def gdfr(
     vizpub lab channels gdfr --mapping cd --steps 10 -f csv
     ```
     """
+    from vizpub.simulators.channels.costs import SEARCH_RUNS, channel_costs
     from vizpub.simulators.channels.liftoff import curve, liftoff
 
     if rates.figure is not None:
         figure_format(rates.figure)
     chosen = load.of(parameters)
-    ends = [liftoff(draw.layout(one), load.updates).gap_us for one in chosen]
+    layouts = [draw.layout(one) for one in chosen]
+    costs = channel_costs(layouts, load.updates, SEARCH_RUNS + rates.steps)
+    confirm_costs(settings, "the curves take", costs, yes=draw.yes)
+    ends = [liftoff(replace(layout), load.updates).gap_us for layout in layouts]
     liftoff_gaps = [gap for gap in ends if gap is not None]
     if not liftoff_gaps:
         raise UseError("these channels never overload: give more updates, or fewer channels")
@@ -330,9 +355,8 @@ def _draw(rows: list[tuple[Any, ...]]) -> Figure:
 
     with figure_style():
         figure, (panel,) = panels(1, "GDFR over the update rate", 4.0)
-        for name in dict.fromkeys(row[0] for row in rows):
+        for name, colour in zip(dict.fromkeys(row[0] for row in rows), cycle(PALETTE)):
             points = [(row[1], row[3]) for row in rows if row[0] == name]
-            colour = PALETTE[list(dict.fromkeys(row[0] for row in rows)).index(name) % len(PALETTE)]
             panel.plot(*zip(*points, strict=True), ".-", label=name, color=colour)
         panel.set_xlabel("page updates per second")
         panel.set_ylabel("copies left over per second")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vizpub.cli.commands.lab.costs import confirm_costs
 from vizpub.cli.commands.lab.of_runs import subscriptions_of
 from vizpub.cli.commands.lab.options import SimulationOptions, check_needs
 from vizpub.cli.commands.lab.simulate import ingest_reports, simulate_all
@@ -65,7 +66,7 @@ def _construct_parquet(
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
     from vizpub.reports.records import RunHeader
     from vizpub.simulators.designs.algorithms import Design
-    from vizpub.simulators.designs.parquet import write_parquet
+    from vizpub.simulators.designs.parquet import parquet_costs, write_parquet
     from vizpub.simulators.designs.system import system_of
     from vizpub.simulators.engine.parameters import us
     from vizpub.simulators.engine.plan import make_plan
@@ -91,6 +92,8 @@ def _construct_parquet(
     out = options.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
     if (out / "reports.parquet").exists() and not options.replace:
         raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
+    costs = parquet_costs(world.peers, world.get_workload())
+    confirm_costs(settings, "the construction takes", costs, yes=options.yes)
     summary = write_parquet(design, world.peers, world.get_workload(), header, out)
     settings.say(
         f"{plan.name}: {amount(summary.nodes, 'peer')}, {amount(summary.edges, 'edge')}, "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vizpub.cli.commands.figures.drawing import FigureLook
-from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.commands.lab.costs import confirm_costs, confirm_simulations
 from vizpub.cli.commands.lab.options import MOST_RUNS
 from vizpub.cli.groups import command_group
 from vizpub.cli.options import Master, Output, Yes, drop_defaults
@@ -226,7 +226,8 @@ def run(ctx: typer.Context, settings: Settings, name: _Name, running: _RunOption
     place = ExperimentFolder(out)
     runs = _plan_runs(experiment, place, running)
     missing = [one.plan for one in runs if running.replace or one.run() is None]
-    confirm_costs(settings, missing, yes=running.yes)
+    confirm_simulations(settings, missing, yes=running.yes)
+    make_folder(out)
     for one in runs if running.replace else ():
         one.forget()
         one.check()
@@ -247,24 +248,20 @@ def _run_measured(settings: Settings, name: str, running: _RunOptions) -> None:
 
     if running.only or running.load or running.keep_reports:
         raise UseError(f"{name} makes no runs: leave out --only, --load and --keep-reports")
-    out = _out(settings, name, running)
+    out, experiment = _out(settings, name, running), measured_experiment(name)
+    request = MeasuringRequest(
+        running.scale, out, seeds=running.runs, again=running.replace, master=running.master
+    )
+    costs = experiment.estimate(request)
+    confirm_costs(settings, "the measurements take", costs, yes=running.yes)
+    make_folder(out)
     with settings.progress() as progress:
-        request = MeasuringRequest(
-            running.scale,
-            out,
-            seeds=running.runs,
-            again=running.replace,
-            master=running.master,
-            progress=progress,
-        )
-        report = measured_experiment(name).make_report(request)
+        report = experiment.make_report(replace(request, progress=progress))
     settings.say(f"{report.summary}; see {report.write(out)}")
 
 
 def _out(settings: Settings, name: str, running: _RunOptions) -> Path:
-    return make_folder(
-        running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
-    )
+    return running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
 
 
 def _plan_runs(

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vizpub.cli.options import Output
+from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.options import Output, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.simulators.engine.parameters import MOST, MOST_PEERS
@@ -31,6 +32,7 @@ class _RingOptions:
     runs: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Rings, with consecutive seeds.")
     ] = 1
+    yes: Yes = False
 
 
 def keys(settings: Settings, ring: _RingOptions, output: Output) -> None:
@@ -47,8 +49,10 @@ def keys(settings: Settings, ring: _RingOptions, output: Output) -> None:
     vizpub lab keys --virtual 20 --runs 5 -f csv
     ```
     """
-    from vizpub.simulators.protocols.chord.ring import ChordRing
+    from vizpub.simulators.protocols.chord.ring import ChordRing, ring_costs
 
+    costs = ring_costs(ring.peers * ring.virtual, ring.keys, ring.runs)
+    confirm_costs(settings, "the rings take", costs, yes=ring.yes)
     rows = []
     for seed in range(ring.seed, ring.seed + ring.runs):
         chord = ChordRing.of(ring.peers, ring.bits, seed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.commands.lab.costs import confirm_simulations
 from vizpub.cli.commands.lab.of_runs import overlay_of
 from vizpub.cli.commands.lab.options import SimulationOptions, check_needs
 from vizpub.cli.groups import LazyGroup, command_group
@@ -108,7 +108,7 @@ def simulate_all(
         for plan, folder in zip(plans, folders, strict=True)
     ]
     new_plans = [plan for plan, old in zip(plans, reused, strict=True) if not old]
-    confirm_costs(settings, new_plans, yes=options.yes)
+    confirm_simulations(settings, new_plans, yes=options.yes)
     if options.runs == 1:
         results = [_simulate_one(settings, plans[0], folders[0], options)]
     else:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.options import Output
+from vizpub.cli.commands.lab.costs import confirm_costs
+from vizpub.cli.options import Output, Yes
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UseError
@@ -29,6 +30,7 @@ def stress(
     messages: Annotated[
         int, typer.Option(metavar="N", min=1, max=100_000, help="The last N messages.")
     ] = 100,
+    yes: Yes = False,
 ) -> None:
     """Show what messages of a simulated run cost the links between routers.
 
@@ -47,10 +49,13 @@ def stress(
     ```
     """
     from vizpub.questions.run import Run
-    from vizpub.simulators.world.stress import WayCost, compare_ways
+    from vizpub.simulators.world.stress import WayCost, compare_ways, stress_costs
 
     stored = Run.open(settings.workspace, run)
     stored.facts.check_known("receptions", "publications")
+    receptions, published = map(stored.stored.rows, ("receptions", "publications"))
+    copies = receptions * min(1.0, messages / max(published, 1))
+    confirm_costs(settings, "the comparison takes", stress_costs(copies), yes=yes)
     costs = compare_ways(_routers_of(stored), _spreads(stored, messages))
     if not costs:
         raise UseError(f"no message of run '{run}' reached a subscriber")

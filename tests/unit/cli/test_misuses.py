@@ -5,6 +5,7 @@ what to do.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from tests.support.words import tells
 from vizpub.cli.main import app
+from vizpub.cli.reference import commands
 from vizpub.runstore.writer import writing
 
 ROOT = Path(__file__).parents[3]
@@ -110,6 +112,34 @@ def test_message_of_a_misuse_says_what_was_wrong_and_what_to_do(
     misuse: Callable[[str], Result], line: str, code: int, facts: tuple[str, ...]
 ) -> None:
     check_message(misuse(line), code, *facts)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "maxima"),
+    [
+        ("--seed", "123456789012345678901234567", {2**63 - 1}),
+        ("--peers", "99999999999999", {10**7}),
+        ("--runs", "100000000000", {10**4, 1000}),
+        ("--seeds", "100000000000", {10**4}),
+    ],
+)
+def test_number_that_is_too_large_is_refused_by_every_lab_command_with_the_maximum(
+    misuse: Callable[[str], Result], option: str, value: str, maxima: set[int]
+) -> None:
+    having = [
+        words.removeprefix("vizpub ")
+        for words, command in commands()
+        if words.startswith("vizpub lab ") and any(option in p.opts for p in command.params)
+    ]
+    assert having
+    for words in having:
+        name = " dissemination" if words.endswith("experiment run") else ""
+        result = misuse(f"{words}{name} {option} {value}")
+        assert (result.exit_code, result.stdout) == (WRONG_USE, ""), f"{words}: {result.output}"
+        numbers = {int(number) for number in re.findall(r"\d+", result.stderr)}
+        assert numbers & maxima, f"{words}: {result.stderr}"
+        tells(result.stderr, option)
+    assert not list(Path("simulations").rglob("*"))
 
 
 def test_message_on_a_run_that_is_being_written_names_who_writes_it(

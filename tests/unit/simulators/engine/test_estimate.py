@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 
+from vizpub.simulators.designs.system import system_of
 from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.engine.estimate import NOTICED, _time_up, _try_out, estimate, is_much
 from vizpub.simulators.engine.plan import Plan, make_plan
@@ -40,6 +42,22 @@ def test_world_that_needs_all_its_peers_is_estimated_by_the_default_one() -> Non
     needing = plan_of(peers=100_000, intervals=30, churn="script:kill 90000 at interval 5")
     costs = estimate([needing], 1)
     assert costs.seconds > 0
+
+
+def test_overlay_that_grows_faster_than_its_peers_is_estimated_earlier() -> None:
+    world = {"peers": 1_000, "intervals": 1}
+    assert not is_much([make_plan(system_of("cd-max"), world)])
+    assert is_much([make_plan(system_of("gm"), world)])
+
+
+@pytest.mark.parametrize("intervals", [1, 2, 5])
+def test_joining_of_a_trial_counts_once(monkeypatch: pytest.MonkeyPatch, intervals: int) -> None:
+    looks = count()
+    monkeypatch.setattr("time.process_time", lambda: float(next(looks)))
+    # An interval is a hundred parts, with a look at the clock after each.
+    plan = plan_of(intervals=intervals)
+    assert _try_out(plan, 1e9).seconds == pytest.approx(100 * intervals, rel=0.05)
+    assert _try_out(plan, 1e-9).seconds == pytest.approx(100 * intervals, rel=0.05)
 
 
 @pytest.mark.parametrize(

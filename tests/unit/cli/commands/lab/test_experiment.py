@@ -39,7 +39,7 @@ def test_replacement_that_is_not_confirmed_keeps_what_there_is(
     def refuse(*_: object, **__: object) -> None:
         raise UseError("no")
 
-    monkeypatch.setattr(experiment, "confirm_costs", refuse)
+    monkeypatch.setattr(experiment, "confirm_simulations", refuse)
     words = ["lab", "experiment", "run", str(path), "--out", str(out), "--replace"]
     assert CliRunner().invoke(app, words).exit_code == 2
     assert one.has_reports()
