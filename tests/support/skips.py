@@ -23,6 +23,7 @@ LISTED = {
         "what a local server alone has, where the tests speak to another one",
     r"takes root|by root only": "small disks are mounted by root",
     r"root (reads|may write) everywhere|root reads everything": "and for root no file is locked",
+    r"no history of git here": "what is unpacked from an archive has none",
     r"no IPv6 here": "a container may have none",
     r"no /dev/full here|a path that is another in each process": "Linux has it, and macOS has not",
 }  # fmt: skip
