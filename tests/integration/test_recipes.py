@@ -84,7 +84,6 @@ def test_recipe_of_the_demo_runs_as_it_is_printed(path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
 def test_polars_reads_a_run_as_the_recipe_says() -> None:
-    pytest.importorskip("polars", reason="polars is absent")
     (code,) = re.findall(r"```python\n(.*?)```", FRAMES.read_text("utf-8"), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, "frames.md", "exec"), names)

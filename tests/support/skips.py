@@ -12,7 +12,7 @@ LISTED = {
     r"no Gephi: |has no compiler": "Gephi's importer is run by a small Java program of ours",
     r"no Chromium: ": "a browser is not fetched for a test",
     r"no Firefox: ": "a browser is not fetched for a test",
-    r"no (node|go|rustc|javac|Rscript): |polars is absent":
+    r"no (node|go|rustc|javac|Rscript): ":
         "what other programs read and other languages report is not fetched for a test",
     r"no promtool: ": "it is a part of Prometheus, which is not fetched for a test",
     r"no (Kafka|HDFS): ": "its jars are for tests only, and no mirror may have them",
