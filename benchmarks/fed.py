@@ -25,7 +25,7 @@ import psutil
 from neo4j import Driver
 from pyspark.sql import SparkSession
 
-from benchmarks.results import FOLDER, load, machine
+from benchmarks.results import FOLDER, commit, load, machine
 from benchmarks.watched import Json
 from vizpub.collector.making import child
 from vizpub.graphstore.load.remove import remove_run
@@ -246,7 +246,8 @@ def main() -> None:
             folder, load_before = Path(name) / part, load()
             folder.mkdir()
             outcome = PARTS[part](spark, folder, options)
-            _keep(part, {**outcome, "load": [load_before, load()], "machine": machine()})
+            about = {"load": [load_before, load()], "machine": machine(), "commit": commit()}
+            _keep(part, {**outcome, **about})
             print(part, json.dumps(outcome), flush=True)
 
 

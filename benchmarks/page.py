@@ -351,9 +351,9 @@ def growth_figure(name: str) -> str:
 def _measured(parts: Part, *names: str) -> str:
     """When, and of which commit, each part of a table was measured."""
     noted = (
-        f"{name} {parts[name]['date'][:10]}, {parts[name].get('commit', 'commit not recorded')}"
+        f"{name} {of['date'][:10]}, {of.get('commit') or 'commit not recorded'}"
         for name in names
-        if name in parts
+        if (of := parts.get(name))
     )
     return f"\nMeasured: {'; '.join(noted)}.\n"
 
@@ -365,7 +365,7 @@ def _circumstances(parts: Part) -> str:
         [
             part,
             outcome["date"],
-            outcome.get("commit", "–"),
+            outcome.get("commit") or "not recorded",
             " → ".join(map(str, outcome["load"])),
             describe_machine(outcome["machine"]),
             _versions(outcome),

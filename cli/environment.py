@@ -53,6 +53,8 @@ def check_variables(ctx: typer.Context, words: Sequence[str]) -> None:
         present_names.update(_variables(path, command))
         for former in former_paths(path):
             former_names.update(_variables(former, command))
+        if unexplained <= present_names | former_names:
+            return  # no more commands are imported
         if isinstance(command, TyperGroup):
             pending += [((*path, name), part) for name, part in command.commands.items()]
         if isinstance(command, LazyGroup):

@@ -1,8 +1,10 @@
-"""Groups of commands: with fixed commands, or with commands that are created on use."""
+"""Groups of commands: fixed ones, and such that are imported or created on use."""
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -60,6 +62,25 @@ class LazyGroup(HelpfulGroup):
             return fixed
         if not self.creates(cmd_name):
             raise UnknownName(self.kind, cmd_name, self.list_commands(ctx))
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name, cls=HelpfulCommand)(command(self.create(cmd_name)))
-        return typer.main.get_command(app)
+        return _command_of(cmd_name, self.create(cmd_name))
+
+
+class CommandsOnUse(UserDict[str, Any]):
+    """Commands by name. Each is `MODULE:NAME` of `cli.commands` until it is looked up.
+
+    Importing and creating all of them takes as long as Python and typer need to start.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        if isinstance(place := self.data[name], str):
+            module, _, attribute = place.partition(":")
+            part = getattr(import_module(f"vizpub.cli.commands.{module}"), attribute)
+            is_group = isinstance(part, typer.Typer)
+            self.data[name] = typer.main.get_group(part) if is_group else _command_of(name, part)
+        return self.data[name]
+
+
+def _command_of(name: str, function: Callable[..., None]) -> Any:
+    app = typer.Typer(add_completion=False)
+    app.command(name, cls=HelpfulCommand)(command(function))
+    return typer.main.get_command(app)

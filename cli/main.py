@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import TextIOWrapper
@@ -13,51 +13,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from vizpub.cli.commands.everyday import export
-from vizpub.cli.commands.everyday.compare import compare
-from vizpub.cli.commands.everyday.demo import demo
-from vizpub.cli.commands.everyday.explore import explore
-from vizpub.cli.commands.everyday.ingest import ingest
-from vizpub.cli.commands.everyday.metrics import metrics
-from vizpub.cli.commands.everyday.overlay import message, path, topic
-from vizpub.cli.commands.everyday.query import cypher, query
-from vizpub.cli.commands.everyday.sql import sql
-from vizpub.cli.commands.figures.plot import plot
-from vizpub.cli.commands.lab import channels, construct, experiment, simulate
-from vizpub.cli.commands.lab.keys import keys
-from vizpub.cli.commands.lab.stress import stress
-from vizpub.cli.commands.live.collect import collect
-from vizpub.cli.commands.live.report import report
-from vizpub.cli.commands.live.tell import tell
-from vizpub.cli.commands.live.watch import watch
-from vizpub.cli.commands.neo4j import neo4j
-from vizpub.cli.commands.runs.archive import copy as copy_run
-from vizpub.cli.commands.runs.archive import export as export_archive
-from vizpub.cli.commands.runs.archive import import_ as import_archive
-from vizpub.cli.commands.runs.check_run import check_run
-from vizpub.cli.commands.runs.remove import remove
-from vizpub.cli.commands.runs.runs import (
-    list_files,
-    list_runs,
-    print_path,
-    show_log,
-    show_run,
-)
-from vizpub.cli.commands.runs.settle import settle
-from vizpub.cli.commands.runs.summary import summary
-from vizpub.cli.commands.runs.tables import tables
-from vizpub.cli.commands.setup import config, session
-from vizpub.cli.commands.setup.docs import docs
-from vizpub.cli.commands.setup.doctor import doctor
+from vizpub.cli.commands.listing import COMMANDS
 from vizpub.cli.configuration import configuration, configure
 from vizpub.cli.environment import check_variables
 from vizpub.cli.errors import CommandGroup
-from vizpub.cli.groups import command_group, with_examples
+from vizpub.cli.groups import CommandsOnUse
 from vizpub.cli.imports import lean_imports, starts_spark
 from vizpub.cli.options import command
 from vizpub.cli.renamed import NEW_NAMES, with_new_name
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.help import RARE, HelpfulCommand
+from vizpub.cli.terminal.help import RARE
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.cli.terminal.streams import message as show_message
 from vizpub.machine.environment import environment
@@ -70,6 +35,21 @@ from vizpub.runstore.stores.place import folder_of
 
 class _Program(CommandGroup):
     """All commands, with the defaults of the configuration file."""
+
+    def __init__(self, **fields: Any) -> None:
+        places = {name: place for rows in COMMANDS.values() for name, (place, _) in rows.items()}
+        super().__init__(**{**fields, "commands": CommandsOnUse(places)})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        del ctx
+        return list(self.commands)
+
+    def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
+        """The panel, name and summary of every command."""
+        del ctx
+        for panel, rows in COMMANDS.items():
+            yield from ((panel, name, summary) for name, (_, summary) in rows.items())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the global options and the file. Raises: the errors of `configure`, UseError."""
@@ -271,65 +251,3 @@ def vizpub(
         ctx.obj.say(f"read {file}")
     with as_errors_of_ours(workspace):
         sweep(workspace)
-
-
-RUNS = command_group(
-    "runs",
-    with_examples(
-        "List, show, check, settle, copy, back up and remove runs.",
-        "vizpub runs list",
-        "vizpub runs show monday",
-        "vizpub runs settle lab",
-    ),
-    list=list_runs,
-    show=show_run,
-    log=show_log,
-    summary=summary,
-    tables=tables,
-    path=print_path,
-    files=list_files,
-    check=check_run,
-    settle=settle,
-    copy=copy_run,
-    export=export_archive,
-    remove=remove,
-)
-RUNS.command("import", cls=HelpfulCommand)(command(import_archive))
-LIVE = command_group(
-    "live",
-    with_examples(
-        "Collect a run from peers while they run.",
-        "vizpub live collect lab",
-        "vizpub live watch lab",
-    ),
-    collect=collect,
-    report=report,
-    watch=watch,
-    tell=tell,
-)
-LAB = command_group(
-    "lab",
-    with_examples(
-        "Simulate and construct overlays, and run experiments.",
-        "vizpub lab simulate poldercast --peers 200 --publications every:10 --ingest rings",
-        "vizpub lab experiment list",
-    ),
-    simulate=simulate.GROUP,
-    construct=construct.GROUP,
-    channels=channels.GROUP,
-    keys=keys,
-    stress=stress,
-    experiment=experiment.GROUP,
-)
-EVERY_DAY: Sequence[Callable[..., None] | typer.Typer] = (
-    *(ingest, metrics, plot, explore, compare),
-    *(topic, path, message, query, sql, cypher, export.GROUP, demo, docs, doctor),
-)
-GROUPS = (RUNS, neo4j.GROUP, LIVE, LAB, session.GROUP, config.GROUP)
-
-for panel, parts in {"Every day": EVERY_DAY, "Groups of commands": GROUPS}.items():
-    for part in parts:
-        if isinstance(part, typer.Typer):
-            app.add_typer(part, rich_help_panel=panel)
-        else:
-            app.command(cls=HelpfulCommand, rich_help_panel=panel)(command(part))

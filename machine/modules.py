@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +41,20 @@ def needing_extra(extra: str, use: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        pip = "pipx runpip vizpub" if "pipx" in Path(sys.prefix).parts else "pip"
-        text = f"{use} needs the extra '{extra}': {pip} install 'vizpub[{extra}]'"
-        raise UseError(text) from error
+        raise UseError(f"{use} needs the extra '{extra}': {_installation(extra)}") from error
+
+
+def _installation(extra: str) -> str:
+    """The line that installs an extra where this Python has its packages from."""
+    prefix, wanted = Path(sys.prefix), f"'vizpub[{extra}]'"
+    if "pipx" in prefix.parts:
+        return f"pipx runpip vizpub install {wanted}"
+    is_tool = (prefix / "uv-receipt.toml").exists()
+    # uvx keeps the environments that it makes in uv's cache, which has this file as caches have.
+    is_cached = any((above / "CACHEDIR.TAG").exists() for above in prefix.parents)
+    if not (is_tool or is_cached):
+        return f"pip install {wanted}"
+    with suppress(PackageNotFoundError):  # uv resolves anew: from the file that it has vizpub from
+        origin = json.loads(distribution("vizpub").read_text("direct_url.json") or "{}")
+        wanted = f"'vizpub[{extra}] @ {origin['url']}'" if "url" in origin else wanted
+    return f"uv tool install --with {wanted} vizpub" if is_tool else f"uvx --with {wanted} vizpub …"

@@ -60,7 +60,10 @@ def answer_as_of(given: Given) -> pa.Table:
 
 
 def reach(given: Given) -> pa.Table:
-    """Earliest arrivals: the first time in the history of each node."""
+    """Earliest arrivals: the first time in the history of each node.
+
+    The call also passes several links of a day, which task E excludes (README.md).
+    """
     graph, days = load(given), len(given.rows)
     history = algorithms.temporally_reachable_nodes(graph, days, -1, [given.source], None)
     # What is found is a value with a name, and the steps of a history have numbers for names.

@@ -98,7 +98,8 @@ def _row(task: str, program: str, outcome: Json) -> tuple[float, list[str]]:
 def _measured(outcomes: Mapping[str, Json]) -> str:
     """When, of which commit and where: once, if all agree."""
     lines = {
-        f"{of['date'][:10]}, commit {of['commit']}, {describe_machine(of['machine'])}"
+        f"{of['date'][:10]}, commit {of['commit'] or 'not recorded'}, "
+        f"{describe_machine(of['machine'])}"
         for of in outcomes.values()
     }
     loads = [load for of in outcomes.values() for load in of["load"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -42,11 +43,15 @@ class HelpfulGroup(TyperGroup):
         """Write the help, with the commands of the group."""
         _write_help(self, ctx, formatter)
         panels: dict[str, list[tuple[str, str]]] = {}
+        for panel, name, summary in self.summaries(ctx):
+            panels.setdefault(panel, []).append((name, summary))
+        _write_sections(formatter, panels)
+
+    def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
+        """The panel, name and summary of every command of the group."""
         for name in self.list_commands(ctx):
             command: Any = self.get_command(ctx, name)
-            panel = command.rich_help_panel or "Commands"
-            panels.setdefault(panel, []).append((name, command.help.splitlines()[0]))
-        _write_sections(formatter, panels)
+            yield command.rich_help_panel or "Commands", name, command.help.splitlines()[0]
 
 
 def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:

@@ -94,7 +94,6 @@ def test_demo_without_a_load_asks_nothing_of_neo4j() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("with_the_demo")
 def test_polars_reads_a_run_as_the_recipe_says() -> None:
-    pytest.importorskip("polars", reason="polars is absent")
     (code,) = re.findall(r"```python\n(.*?)```", FRAMES.read_text("utf-8"), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, "frames.md", "exec"), names)

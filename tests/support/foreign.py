@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,8 +72,8 @@ def _spark(folder: str) -> pa.Table:
     return session.read.parquet(folder).toArrow()
 
 
-PROGRAMS = [name for name in ("pandas", "duckdb", "polars") if find_spec(name)]
-"""Those that are installed, and start at once."""
+PROGRAMS = ("pandas", "duckdb", "polars")
+"""Those that start at once."""
 SPARK = "spark"
 
 

@@ -12,7 +12,7 @@ LISTED = {
     r"no Gephi: |has no compiler": "Gephi's importer is run by a small Java program of ours",
     r"no Chromium: ": "a browser is not fetched for a test",
     r"no Firefox: ": "a browser is not fetched for a test",
-    r"no (node|go|rustc|javac|Rscript): |polars is absent":
+    r"no (node|go|rustc|javac|Rscript): ":
         "what other programs read and other languages report is not fetched for a test",
     r"no promtool: ": "it is a part of Prometheus, which is not fetched for a test",
     r"no (Kafka|HDFS): ": "its jars are for tests only, and no mirror may have them",
@@ -23,6 +23,7 @@ LISTED = {
         "what a local server alone has, where the tests speak to another one",
     r"takes root|by root only": "small disks are mounted by root",
     r"root (reads|may write) everywhere|root reads everything": "and for root no file is locked",
+    r"no history of git here": "what is unpacked from an archive has none",
     r"no IPv6 here": "a container may have none",
     r"no /dev/full here|a path that is another in each process": "Linux has it, and macOS has not",
 }  # fmt: skip

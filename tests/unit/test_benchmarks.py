@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +33,7 @@ from benchmarks.parts import Bench
 from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
+from benchmarks.snapshots.page import FOLDER as OF_SNAPSHOTS
 from benchmarks.watched import Program, measure
 from tests.support.words import naming
 from vizpub.model.clock import OPEN
@@ -356,3 +359,41 @@ def test_run_of_all_goes_on_with_what_the_commit_has_not_measured(
     command.measure_all({"one": part}, full=False)
     assert measured == ["S", "L", "L"]
     assert started == ["benchmarks.explore", "benchmarks.snapshots"] * 2
+
+
+def kept_commits() -> Iterator[tuple[str, str | None]]:
+    """The commit of each outcome, with its file; `fed.json` has one for each part."""
+    for path in (*results.FOLDER.glob("*.json"), *OF_SNAPSHOTS.glob("*.json")):
+        kept = json.loads(path.read_text("utf-8"))
+        for outcome in [kept] if "machine" in kept else kept.values():
+            yield path.name, outcome["commit"]
+
+
+def ask_git(*words: str, given: str = "") -> list[str]:
+    done = subprocess.run(
+        ["git", "-C", results.FOLDER, *words],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.splitlines()
+
+
+def test_outcome_names_a_commit_of_this_project_or_none() -> None:
+    """A commit that is in no history cannot be measured again."""
+    if ask_git("rev-parse", "--is-shallow-repository") != ["false"]:
+        pytest.skip("no history of git here")
+    named = [(name, commit) for name, commit in kept_commits() if commit is not None]
+    assert len(named) > 50
+    objects = "".join(f"{commit.removesuffix('+')}^{{commit}}\n" for _, commit in named)
+    types = [line.split()[1] for line in ask_git("cat-file", "--batch-check", given=objects)]
+    unknown = [one for one, kind in zip(named, types, strict=True) if kind != "commit"]
+    assert unknown == []
+
+
+def test_page_says_where_no_commit_is_recorded() -> None:
+    kept = results.read_outcomes()
+    figures = {**kept["explorer"]["figures"], "commit": None}
+    text = page({**kept, "explorer": {"figures": figures}})
+    assert f"figures {figures['date'][:10]}, commit not recorded" in text

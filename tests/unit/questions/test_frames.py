@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import duckdb
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -115,14 +116,29 @@ def test_html_cells_are_cut_at_the_given_length() -> None:
     assert page.cells["th"] + page.cells["td"] == ["x" * 99, "y" * 99 + "…"]
 
 
+def place(values: pa.ChunkedArray | pa.Array) -> int:
+    """The address of the numbers."""
+    (chunk,) = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return int(chunk.buffers()[1].address)
+
+
 def test_frame_is_read_by_arrow_readers_without_a_copy(frame: Frame) -> None:
     table = pa.table(frame)
     assert table.equals(frame.to_arrow())
-    (there,), (here,) = table["share"].chunks, frame["share"].chunks
-    assert there.buffers()[1].address == here.buffers()[1].address
+    assert place(table["share"]) == place(frame["share"])
     assert duckdb.sql("SELECT count(*), count(share) FROM frame").fetchall() == [(3, 2)]
+    assert duckdb.sql("FROM frame").to_arrow_table().to_pylist() == frame.to_pylist()
 
 
-def test_frame_is_taken_by_polars(frame: Frame) -> None:
-    polars = pytest.importorskip("polars", reason="polars is absent")
-    assert polars.DataFrame(frame).to_dicts() == frame.to_pylist()
+def test_frame_is_read_by_polars_without_a_copy_of_numbers(frame: Frame) -> None:
+    read = polars.DataFrame(frame)
+    assert read.to_dicts() == frame.to_pylist()
+    for column in ("valid_to", "share"):
+        assert place(read[column].to_arrow()) == place(frame[column])
+
+
+def test_frame_is_copied_for_pandas(frame: Frame) -> None:
+    """As docs/python.md says: its blocks are not Arrow's."""
+    read = frame.to_pandas()
+    assert read["share"].to_numpy().ctypes.data != place(frame["share"])
+    assert read.astype(object).where(read.notna(), None).to_dict("records") == frame.to_pylist()
