@@ -22,6 +22,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     interval: str | None = None,
     layers: list[str] | None = None,
     betweenness: bool = True,
+    max_edge_visits: float = 2e10,
     own_metrics: list[str] | None = None,
     attributes: list[Path | str] | None = None,
     pattern: Path | str | None = None,
@@ -31,9 +32,11 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     """Make a run from files, folders or URIs, as `vizpub ingest --no-load` does.
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
-    '500ms', `layers` are the layers whose links the metrics count, `own_metrics` functions as
-    FILE.py:NAME (docs/metrics.md), `attributes` side files with facts about peers, `pattern` a
-    file of regular expressions for lines of logs, or the name of a shipped one (docs/sources.md).
+    '500ms', `layers` are the layers whose links the metrics count, `max_edge_visits` the links to
+    traverse per interval at most, beyond which betweenness and distances are sampled (with 1 always
+    and least), `own_metrics` functions as FILE.py:NAME (docs/metrics.md), `attributes` side files
+    with facts about peers, `pattern` a file of regular expressions for lines of logs, or the name
+    of a shipped one (docs/sources.md).
 
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
@@ -49,7 +52,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.run import Run
     from vizpub.runstore.stores.place import folder_of
 
-    measures = Measures(betweenness, own=loaded(own_metrics or ()))
+    own = loaded(own_metrics or ())
+    measures = Measures(betweenness, max_edge_visits=max_edge_visits, own=own)
     measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)
     options = SourceOptions(
         parse_duration_us(interval) if interval else None,

@@ -71,8 +71,6 @@ def run_task(name: str, task: str, given: Given, options: argparse.Namespace) ->
     """Measure the programs that are asked for, and compare their answers."""
     expected = EXPECTED[task](given) if task in EXPECTED else None
     for program in PROGRAMS[task]:
-        if program == "vizpub" and name not in SMALL:
-            continue  # an ingest measures all distances of all days: a matter of hours
         key = f"{name}.{task}.{program}"
         kept = WORK / "answers" / key
         is_done = options.resume and kept.exists() and is_current(FOLDER / f"{key}.json")

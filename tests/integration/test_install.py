@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.support.project import ROOT
+from vizpub.machine.jvm.lock import read_lock
 from vizpub.machine.kit import CACHE, WHEELS
 
 VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "VIZPUB_DATA", "NEO4J_URI", "PYSPARK_PYTHON")
@@ -188,6 +189,14 @@ def test_release_is_made_by_one_command(tmp_path: Path) -> None:
     assert f"vizpub {version}" in start
     bill = json.loads((clone / f"dist/vizpub-{version}.cdx.json").read_text())
     assert {"pyspark", "neo4j", "confluent-kafka"} <= {part["name"] for part in bill["components"]}
+    parts = {part.get("purl", ""): part for part in bill["components"]}
+    jars = {purl: part for purl, part in parts.items() if purl.startswith("pkg:maven/")}
+    assert {jar.sha256 for jar in read_lock()["neo4j"].artifacts} <= {
+        part["hashes"][0]["content"] for part in jars.values() if "hashes" in part
+    }
+    server = read_lock()["neo4j"].version
+    assert f"pkg:maven/org.neo4j.app/neo4j-server@{server}" in jars
+    assert not any("kafka" in purl for purl in jars), "they are for tests only"
     changed = run("git", "diff", "--stat", cwd=clone)
     for name in ("CHANGELOG.md", "CITATION.cff", "docs/install.md", "pyproject.toml"):
         assert name in changed
