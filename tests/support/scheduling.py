@@ -58,6 +58,11 @@ def size_of(cost: float) -> int:
     return max(0, int(cost).bit_length() - 3)
 
 
+def rank_of(file: str, place: int, cost: float, large: float) -> tuple[bool, int, int]:
+    """Return what orders the files for a process at a place; those of a `large` cost are first."""
+    return cost < large, turn_of(file, place), -size_of(cost)
+
+
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """Keeps a file in one process, and files of one need in one process as far as they go."""
 
@@ -77,12 +82,9 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]
 
     def _assign_work_unit(self, node: Any) -> None:
         place = self.nodes.index(node)
-        costs = self._costs
         first = min(
             self.workqueue,
-            key=lambda file: (
-                costs[file] < self._large, turn_of(file, place), -size_of(costs[file])
-            ),
-        )  # fmt: skip
+            key=lambda file: rank_of(file, place, self._costs[file], self._large),
+        )
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)

@@ -18,7 +18,7 @@ from tests.support import results, selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
 from tests.support.record import WATCHED, Record, Recorder, seconds_in, touched_in
-from tests.support.scheduling import NEW_S, cost_of_files, size_of, turn_of
+from tests.support.scheduling import NEW_S, cost_of_files, rank_of, size_of, turn_of
 from tests.support.skips import judged
 
 
@@ -105,6 +105,16 @@ class TestRecord:
             "a.py::one": {"b.py", "c.py"},
             "a.py::two": {"c.py", "d.py"},
         }
+
+    def test_seconds_of_a_test_are_those_of_its_phases(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PYTHONPATH", "")  # it is put back
+        recorder = Recorder(tmp_path / "ledger.txt")
+        for when in ("setup", "call", "teardown"):
+            for case in (1, 2):
+                recorder.pytest_runtest_logreport(report(f"a.py::x[{case}]", when, "passed"))
+        assert recorder._seconds == {"a.py::x": 6 * 0.25}
 
     def test_record_is_read_as_it_was_written_and_forgets_removed_files(
         self, record_file: Path
@@ -297,6 +307,13 @@ class TestScheduling:
         self, place: int, turns: list[int]
     ) -> None:
         assert [turn_of(file, place) for file in self.FILES] == turns
+
+    def test_large_files_come_first_then_those_of_the_need_and_of_these_the_longest(self) -> None:
+        more = "tests/integration/graph/test_verify.py"
+        costs = dict(zip((*self.FILES, more), (9, 300, 40, 8, 1, 70), strict=True))
+        ranked = sorted(costs, key=lambda file: rank_of(file, 0, costs[file], 100))
+        load, append, page, main, server = self.FILES
+        assert ranked == [append, more, load, server, main, page]
 
     def test_cost_of_a_file_is_that_of_its_functions_and_long_cases(self) -> None:
         seconds = {"a.py::x": 9.0, "a.py::y[1]": 3.0, "b.py::x": 4.0}
