@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -371,9 +372,17 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
 
 def _check_there(directory: Path) -> None:
     """Raises: FileNotFoundError where a folder has no run."""
-    with suppress(PermissionError):  # there may be one that this user may not see
-        if not (store_of_run(directory) or (directory / FILE).is_file()):
-            raise FileNotFoundError(directory)
+    if store_of_run(directory):
+        return
+    try:
+        # Path.is_file is False in Python 3.14 where this user may not look.
+        is_there = S_ISREG(os.stat(directory / FILE).st_mode)
+    except PermissionError:  # there may be one that this user may not see
+        is_there = True
+    except OSError:
+        is_there = False
+    if not is_there:
+        raise FileNotFoundError(directory)
 
 
 def metric_table(name: str) -> Table:

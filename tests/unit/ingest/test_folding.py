@@ -15,7 +15,7 @@ from vizpub.ingest.tasks.steps import StepInput
 
 def test_task_that_reads_a_small_input_takes_all_rows_of_spark() -> None:
     """Otherwise Spark ends its worker, and forks another one for the next task."""
-    job: Any = SimpleNamespace(spark=Mock(), states=[], small=True)
+    job: Any = SimpleNamespace(spark=Mock(), states=[], small=True, account=Mock())
     _, fold = _rows_by_peer(job, [], Mock(), Mock())
     rows_of_spark = iter([pa.record_batch({"id": [0]})])
     assert [*fold.rows(rows_of_spark)] == []

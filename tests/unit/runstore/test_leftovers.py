@@ -120,7 +120,7 @@ def test_run_of_another_user_is_in_nobodys_way(run: StoredRun, tmp_path: Path) -
     with as_a_user():
         sweep(tmp_path)
         with pytest.raises(PermissionError):
-            (run.directory / "run.json").exists()
+            (run.directory / "run.json").stat()
     run.directory.chmod(0o700)
     assert open_run(tmp_path, "monday").read("links").num_rows == 100
 
