@@ -59,6 +59,9 @@ _SETTLE_S = 10
 """Seconds that a database may be unavailable while its server answers."""
 _STOP_S = 30
 _POLL_S = 0.05
+_MOST_STARTS = 3
+_TAKEN = "already in use"
+"""What Neo4j says of a port that another program took since it was free."""
 
 _ROOM_BYTES = 20_000_000
 """Free space that a start needs; with less, the server hangs instead of ending."""
@@ -107,6 +110,12 @@ class LocalServer:
                 # A process that was killed may still be listed for a moment.
                 with suppress(_EndedWhileStarting):
                     return self._wait_until_ready(process)
+            for _ in range(_MOST_STARTS - 1):
+                try:
+                    return self._wait_until_ready(self._launch(progress))
+                except _EndedWhileStarting as error:  # maybe of a program that was faster
+                    if _TAKEN not in str(error):
+                        raise
             return self._wait_until_ready(self._launch(progress))
 
     def stop(self) -> bool:

