@@ -50,6 +50,12 @@ def trim() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def kill(process: Process) -> None:
+    """Kill a process, unless it has ended."""
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
 async def end(process: Process, seconds: float) -> None:
     """Let a process finish its work; kill it after so many seconds."""
     if process.returncode is not None:
@@ -60,5 +66,5 @@ async def end(process: Process, seconds: float) -> None:
         async with timeout(seconds):
             await process.communicate()  # reads on: a full pipe would hold it
     except TimeoutError:
-        process.kill()
+        kill(process)
         await process.wait()

@@ -111,9 +111,9 @@ class RunMaker:
                     self._handle_answer(answer)
         except TimeoutError:
             self._why = f"{SILENT} for {SILENT_S:g} s"
-            process.kill()
+            child.kill(process)
         except Exception:  # a fault of ours: nobody reads its answers any more
-            process.kill()
+            child.kill(process)
             await process.wait()
             raise
         finally:
@@ -131,7 +131,7 @@ class RunMaker:
         except ValueError:  # too long, or not JSON
             assert self._process
             self._why = UNREADABLE
-            self._process.kill()
+            child.kill(self._process)
             return None
         return answer
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -144,16 +145,28 @@ def test_reason_of_the_file_system_is_told(tmp_path: Path) -> None:
     assert "Is a directory" in said[0]
 
 
+@pytest.mark.parametrize("has_ended", [False, True])
 def test_error_while_an_answer_is_handled_is_no_unreadable_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ended: bool
 ) -> None:
     """It is a fault of this process, which another process would not mend."""
     python = tmp_path / "python"
-    python.write_text("#!/bin/bash\necho '{\"settled\": true}' >&$3\n")
+    more = "" if has_ended else "exec sleep 600"
+    python.write_text(f"#!/bin/bash\necho '{{\"settled\": true}}' >&$3\n{more}\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     place = CollectionPlace(tmp_path, "lab")
     place.make()
+    read = RunMaker._next_answer
+
+    async def read_then_wait(maker: RunMaker, reader: asyncio.StreamReader) -> Any:
+        answer = await read(maker, reader)
+        if has_ended:
+            assert maker._process
+            await maker._process.wait()
+        return answer
+
+    monkeypatch.setattr(RunMaker, "_next_answer", read_then_wait)
 
     def broken() -> None:
         raise ValueError("our own fault")
