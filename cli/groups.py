@@ -1,4 +1,4 @@
-"""Groups of commands: fixed ones, and such that are imported or created on use."""
+"""Groups of commands: with fixed commands, or with commands that are imported or created on use."""
 
 from __future__ import annotations
 

@@ -36,18 +36,22 @@ def find_betweenness(given: Given) -> pa.Table:
     return rows.select(["peer", "betweenness_normalized"]).rename_columns(["peer", "betweenness"])
 
 
+def _ingest_days(given: Given, folder: str) -> vizpub.Run:
+    return vizpub.ingest_files(
+        given.events,
+        run="days",
+        workspace=folder,
+        interval=given.step,
+        betweenness=False,
+        max_edge_visits=1,  # distances are not asked for: the smallest sample will do
+    )
+
+
 def answer_as_of(given: Given) -> pa.Table:
     """The links of a day, and a shortest path, from the files of a run."""
     answers = []
     with TemporaryDirectory() as folder:
-        run = vizpub.ingest_files(
-            given.events,
-            run="days",
-            workspace=folder,
-            interval=given.step,
-            betweenness=False,
-            max_edge_visits=1,  # distances are not asked for: the smallest sample will do
-        )
+        run = _ingest_days(given, folder)
         for day, src, dst in given.queries:
             graph = run.overlay(run.clock.first + day).to_networkx()
             has_path = nx.has_path(graph, str(src), str(dst))
@@ -59,14 +63,7 @@ def answer_as_of(given: Given) -> pa.Table:
 def reach(given: Given) -> pa.Table:
     """Earliest arrivals by a loop over the links of each day: without Neo4j, it has no call."""
     with TemporaryDirectory() as folder:
-        run = vizpub.ingest_files(
-            given.events,
-            run="days",
-            workspace=folder,
-            interval=given.step,
-            betweenness=False,
-            max_edge_visits=1,  # distances are not asked for: the smallest sample will do
-        )
+        run = _ingest_days(given, folder)
         arrivals = {str(given.source): 0}
         for day in range(run.clock.intervals):
             links = run.overlay(run.clock.first + day)
